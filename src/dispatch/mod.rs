@@ -1,0 +1,3 @@
+//! The pipeline: take, slot, meter, send, settle.
+
+pub mod ports;

@@ -1,0 +1,11 @@
+//! Lanekeeper: a dispatch worker for outbound messages with two traffic lanes and one budget.
+
+pub mod carrier;
+pub mod cli;
+pub mod dispatch;
+pub mod domain;
+pub mod intake;
+pub mod meter;
+pub mod ops;
+pub mod settings;
+pub mod telemetry;

@@ -1,0 +1,3 @@
+//! The `lanekeeper` program.
+
+fn main() {}

@@ -1,0 +1,84 @@
+//! The budgets: one counter per account, shared by all replicas, and what happens without it.
+
+use std::future::Future;
+
+use thiserror::Error;
+
+use crate::dispatch::ports::{AccountRequest, Conclusion};
+use crate::domain::{Counter, Verdict};
+
+/// A store's answer for one account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreAnswer {
+    /// One verdict per job asked about, in order.
+    pub verdicts: Vec<Verdict>,
+    /// The counter after them.
+    pub counter: Counter,
+}
+
+/// Why the store of shared counters gave no answer. A closed list: the metric of decisions that
+/// fell open is labelled with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
+pub enum StoreError {
+    /// Nothing answers there.
+    #[error("the store of counters cannot be reached")]
+    Unreachable,
+    /// No answer in time; whether anything was counted is unknown.
+    #[error("the store of counters did not answer in time")]
+    TimedOut,
+    /// It answers but takes no writes: a replica, or out of memory or disk.
+    #[error("the store of counters takes no writes")]
+    ReadOnly,
+    /// It answers but lets us in no more: a wrong password, a missing right.
+    #[error("the store of counters refused our credentials")]
+    Denied,
+    /// Any other error, such as a server still loading its data.
+    #[error("the store of counters answered with an error")]
+    Failed,
+    /// Not asked: it has just failed too often.
+    #[error("the store of counters is not being asked, because it has just failed")]
+    BreakerOpen,
+}
+
+impl StoreError {
+    /// Every error.
+    pub const ALL: [Self; 6] = [
+        Self::Unreachable,
+        Self::TimedOut,
+        Self::ReadOnly,
+        Self::Denied,
+        Self::Failed,
+        Self::BreakerOpen,
+    ];
+
+    /// The label in metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::TimedOut => "timed_out",
+            Self::ReadOnly => "read_only",
+            Self::Denied => "denied",
+            Self::Failed => "failed",
+            Self::BreakerOpen => "breaker_open",
+        }
+    }
+}
+
+/// A place where all replicas count together and claims are kept.
+pub trait CounterStore: Send + Sync + 'static {
+    /// One atomic check-then-count per account. One result per request, in order.
+    fn admit(
+        &self,
+        requests: &[AccountRequest],
+    ) -> impl Future<Output = Vec<Result<StoreAnswer, StoreError>>> + Send;
+
+    /// Records how tries ended. Recording the same conclusion twice changes nothing.
+    fn conclude(
+        &self,
+        conclusions: &[Conclusion],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Whether it would take writes now.
+    fn probe(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+}

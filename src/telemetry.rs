@@ -1,0 +1,273 @@
+//! Named events: each one counts, and the ones an operator should read are logged.
+//!
+//! Counters are plain atomics in arrays over closed label sets, so that counting costs next to
+//! nothing and no job can ever add a time series. [`crate::ops`] exports them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Histogram, Meter};
+
+use crate::domain::{Failure, Field, Lane, Limit, MeterMode, Outcome, Refusal};
+use crate::meter::StoreError;
+
+/// Why a second send of a job was seen. A closed list: metric labels come from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DuplicateKind {
+    /// The job had been sent before: it was not sent again.
+    Prevented,
+    /// An earlier try ended without a known result: it was sent again.
+    Possible,
+}
+
+impl DuplicateKind {
+    /// Both kinds.
+    pub const ALL: [Self; 2] = [Self::Prevented, Self::Possible];
+
+    /// The label in metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prevented => "prevented",
+            Self::Possible => "possible",
+        }
+    }
+}
+
+/// The fields whose unrecognised values decide no lane.
+pub const HINT_FIELDS: [&str; 3] = ["traffic_lane", "priority", "origin"];
+
+/// Every outcome with each of its reasons, for labels.
+#[must_use]
+pub fn all_outcomes() -> Vec<Outcome> {
+    let plain = [
+        Outcome::Dispatched,
+        Outcome::Expired,
+        Outcome::Dead,
+        Outcome::Failed(Failure::CarrierRejected),
+        Outcome::Failed(Failure::AttemptsExhausted),
+        Outcome::Refused(Refusal::UnknownAccount),
+    ];
+    let invalid = Field::ALL.map(|field| Outcome::Refused(Refusal::Invalid(field)));
+    plain.into_iter().chain(invalid).collect()
+}
+
+const OUTCOMES: usize = 6 + Field::ALL.len();
+
+/// One atomic counter per combination of two labels.
+#[derive(Debug)]
+pub struct Grid<const ROWS: usize, const COLUMNS: usize>([[AtomicU64; COLUMNS]; ROWS]);
+
+impl<const ROWS: usize, const COLUMNS: usize> Grid<ROWS, COLUMNS> {
+    fn new() -> Self {
+        Self(std::array::from_fn(|_| {
+            std::array::from_fn(|_| AtomicU64::new(0))
+        }))
+    }
+
+    fn add(&self, row: usize, column: usize, count: u64) {
+        self.0[row][column].fetch_add(count, Relaxed);
+    }
+
+    /// The value of one cell.
+    #[must_use]
+    pub fn get(&self, row: usize, column: usize) -> u64 {
+        self.0[row][column].load(Relaxed)
+    }
+}
+
+/// Every count that the product keeps of itself.
+#[derive(Debug)]
+pub struct Counts {
+    /// Messages delivered, by lane of the queue.
+    pub deliveries: Grid<2, 1>,
+    /// Ends of jobs, by lane and by place in [`all_outcomes`].
+    pub outcomes: Grid<2, OUTCOMES>,
+    /// Sheds, by lane and place in [`Limit::ALL`].
+    pub sheds: Grid<2, 4>,
+    /// Jobs parked because their carrier is out, by lane.
+    pub parks: Grid<2, 1>,
+    /// Tries again, by lane.
+    pub retries: Grid<2, 1>,
+    /// Decisions without the shared counter, by lane and place in [`StoreError::ALL`].
+    pub fallbacks: Grid<2, 6>,
+    /// Duplicates, by place in [`DuplicateKind::ALL`].
+    pub duplicates: Grid<2, 1>,
+    /// Lane hints that nobody understood, by place in [`HINT_FIELDS`].
+    pub hints: Grid<3, 1>,
+    /// Publishes that failed and will be repeated.
+    pub publish_failures: AtomicU64,
+    /// Jobs at a carrier now, by lane.
+    pub in_flight: Grid<2, 1>,
+    /// Age of the oldest job in this worker's hands, in milliseconds, by lane.
+    pub oldest_ms: Grid<2, 1>,
+    /// Place in [`MeterMode::ALL`] of the mode that decides now.
+    pub meter_mode: AtomicU64,
+}
+
+/// The handle through which the parts of a process report what they do.
+#[derive(Clone)]
+pub struct Telemetry {
+    counts: Arc<Counts>,
+    outcomes: Arc<[Outcome]>,
+    queue_wait: Histogram<f64>,
+    carrier_seconds: Histogram<f64>,
+}
+
+impl Telemetry {
+    /// Telemetry whose histograms live in `meter`; the counters are exported by whoever reads
+    /// [`Telemetry::counts`].
+    #[must_use]
+    pub fn new(meter: &Meter) -> Self {
+        let seconds = |name: &'static str, description: &'static str, bounds: Vec<f64>| {
+            meter
+                .f64_histogram(name)
+                .with_unit("s")
+                .with_description(description)
+                .with_boundaries(bounds)
+                .build()
+        };
+        Self {
+            counts: Arc::new(Counts {
+                deliveries: Grid::new(),
+                outcomes: Grid::new(),
+                sheds: Grid::new(),
+                parks: Grid::new(),
+                retries: Grid::new(),
+                fallbacks: Grid::new(),
+                duplicates: Grid::new(),
+                hints: Grid::new(),
+                publish_failures: AtomicU64::new(0),
+                in_flight: Grid::new(),
+                oldest_ms: Grid::new(),
+                meter_mode: AtomicU64::new(0),
+            }),
+            outcomes: all_outcomes().into(),
+            queue_wait: seconds(
+                "lanekeeper.queue_wait",
+                "From enqueueing to the start of the first successful try",
+                vec![
+                    0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0,
+                    60.0, 600.0, 3600.0,
+                ],
+            ),
+            carrier_seconds: seconds(
+                "lanekeeper.carrier",
+                "One carrier call",
+                vec![
+                    0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+                ],
+            ),
+        }
+    }
+
+    /// Telemetry that nobody exports, for tests and simulations.
+    #[must_use]
+    pub fn unexported() -> Self {
+        Self::new(&opentelemetry::global::meter("unexported"))
+    }
+
+    /// The counts so far.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Messages arrived from a lane's queue.
+    pub fn delivered(&self, queue: Lane, count: u64) {
+        self.counts.deliveries.add(queue.index(), 0, count);
+    }
+
+    /// A job has ended.
+    pub fn settled(&self, lane: Lane, outcome: Outcome) {
+        if let Some(place) = self.outcomes.iter().position(|known| *known == outcome) {
+            self.counts.outcomes.add(lane.index(), place, 1);
+        }
+    }
+
+    /// How many jobs of a lane have ended with this outcome.
+    #[must_use]
+    pub fn settled_count(&self, lane: Lane, outcome: Outcome) -> u64 {
+        self.outcomes
+            .iter()
+            .position(|known| *known == outcome)
+            .map_or(0, |place| self.counts.outcomes.get(lane.index(), place))
+    }
+
+    /// A job was sent back because of a limit.
+    pub fn shed(&self, lane: Lane, limit: Limit) {
+        self.counts.sheds.add(lane.index(), limit as usize, 1);
+    }
+
+    /// A job was parked.
+    pub fn parked(&self, lane: Lane) {
+        self.counts.parks.add(lane.index(), 0, 1);
+    }
+
+    /// A job will be tried again.
+    pub fn retried(&self, lane: Lane) {
+        self.counts.retries.add(lane.index(), 0, 1);
+    }
+
+    /// Decisions were made without the shared counter.
+    pub fn fell_open(&self, lane: Lane, why: StoreError, decisions: u64) {
+        self.counts
+            .fallbacks
+            .add(lane.index(), why as usize, decisions);
+    }
+
+    /// A second send of a job was prevented, or risked.
+    pub fn duplicate(&self, kind: DuplicateKind) {
+        self.counts.duplicates.add(kind as usize, 0, 1);
+    }
+
+    /// A job carried a lane hint that nobody understands; `field` is one of [`HINT_FIELDS`].
+    pub fn unrecognised_hint(&self, field: &'static str) {
+        if let Some(place) = HINT_FIELDS.iter().position(|known| *known == field) {
+            self.counts.hints.add(place, 0, 1);
+        }
+    }
+
+    /// Publishes failed and will be repeated.
+    pub fn publish_failed(&self, count: u64) {
+        self.counts.publish_failures.fetch_add(count, Relaxed);
+    }
+
+    /// Jobs of a lane at carriers now.
+    pub fn in_flight(&self, lane: Lane, jobs: usize) {
+        self.counts.in_flight.0[lane.index()][0].store(jobs as u64, Relaxed);
+    }
+
+    /// Age of the oldest job of a lane in this worker's hands.
+    pub fn oldest(&self, lane: Lane, age: Duration) {
+        let millis = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        self.counts.oldest_ms.0[lane.index()][0].store(millis, Relaxed);
+    }
+
+    /// Whose counter decides now.
+    pub fn meter_mode(&self, mode: MeterMode) {
+        self.counts.meter_mode.store(mode as u64, Relaxed);
+    }
+
+    /// How long a job waited from being queued to its dispatch.
+    pub fn waited(&self, lane: Lane, wait: Duration) {
+        self.queue_wait
+            .record(wait.as_secs_f64(), &[KeyValue::new("lane", lane.as_str())]);
+    }
+
+    /// How long a carrier call took.
+    pub fn called(&self, carrier: &Arc<str>, took: Duration) {
+        self.carrier_seconds.record(
+            took.as_secs_f64(),
+            &[KeyValue::new("carrier", Arc::clone(carrier))],
+        );
+    }
+}
+
+impl std::fmt::Debug for Telemetry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Telemetry").finish_non_exhaustive()
+    }
+}
