@@ -1,1 +1,3 @@
-//! (to be written)
+//! From the broker's queues to decoded jobs.
+
+pub mod decode;
