@@ -1,1 +1,3 @@
-//! (to be written)
+//! The carriers: where messages leave for the outside world.
+
+pub mod breaker;

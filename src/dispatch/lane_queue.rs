@@ -144,7 +144,7 @@ impl LaneQueue {
             };
             let standing = standing(&key.account);
             if let Some(until) = standing.reached_until {
-                self.block(key, until, standing.ceiling, now);
+                self.block(&key, until, standing.ceiling, now);
             } else if has_slot(key.carrier) {
                 if let Some(job) = self.take_first(key) {
                     return Next::Job(Box::new(job));
@@ -159,6 +159,13 @@ impl LaneQueue {
         } else {
             Next::Nothing
         }
+    }
+
+    /// Whether a job is ready: neither held nor of an account that is over its ceiling.
+    pub fn has_ready(&self, standing: impl Fn(&AccountId) -> Standing) -> bool {
+        self.turn
+            .iter()
+            .any(|key| standing(&key.account).reached_until.is_none())
     }
 
     /// Opens the streams whose windows have ended.
@@ -268,8 +275,8 @@ impl LaneQueue {
         job
     }
 
-    fn block(&mut self, key: StreamKey, until: Instant, ceiling: u32, now: Instant) {
-        let Some(stream) = self.streams.get_mut(&key) else {
+    fn block(&mut self, key: &StreamKey, until: Instant, ceiling: u32, now: Instant) {
+        let Some(stream) = self.streams.get_mut(key) else {
             return;
         };
         stream.blocked_until = Some(until);
@@ -286,7 +293,7 @@ impl LaneQueue {
             });
         stream.jobs = others;
         stream.jobs.extend(held_long);
-        self.hold_more(&key, ceiling, now);
+        self.hold_more(key, ceiling, now);
     }
 
     /// Holds as many of a blocked stream's first jobs as the limits allow.
@@ -322,12 +329,11 @@ impl LaneQueue {
     }
 
     fn list_surplus(&mut self, key: &StreamKey) {
-        if let Some(stream) = self.streams.get_mut(key) {
-            if stream.jobs.len() > stream.held && !stream.listed {
+        if let Some(stream) = self.streams.get_mut(key)
+            && stream.jobs.len() > stream.held && !stream.listed {
                 stream.listed = true;
                 self.surplus.push_back(key.clone());
             }
-        }
     }
 
     fn release_holds(&mut self, account: &AccountId, held: usize) {

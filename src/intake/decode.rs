@@ -332,7 +332,7 @@ impl<'f, 'a> Reading<'f, 'a> {
     }
 
     fn boxed(&mut self, field: Field) -> Option<Box<str>> {
-        self.text(field).map(|text| text.into())
+        self.text(field).map(std::convert::Into::into)
     }
 
     fn channel(&mut self, name: &str) -> Option<Channel> {
@@ -383,7 +383,7 @@ impl<'f, 'a> Reading<'f, 'a> {
                     );
                 }
                 Value::Text(_) | Value::BrokenText | Value::Other => {
-                    self.reject(field, "expected an object")
+                    self.reject(field, "expected an object");
                 }
             }
         }
