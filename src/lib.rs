@@ -4,6 +4,7 @@ pub mod carrier;
 pub mod cli;
 pub mod dispatch;
 pub mod domain;
+pub mod embedded;
 pub mod intake;
 pub mod meter;
 pub mod ops;

@@ -330,10 +330,12 @@ impl LaneQueue {
 
     fn list_surplus(&mut self, key: &StreamKey) {
         if let Some(stream) = self.streams.get_mut(key)
-            && stream.jobs.len() > stream.held && !stream.listed {
-                stream.listed = true;
-                self.surplus.push_back(key.clone());
-            }
+            && stream.jobs.len() > stream.held
+            && !stream.listed
+        {
+            stream.listed = true;
+            self.surplus.push_back(key.clone());
+        }
     }
 
     fn release_holds(&mut self, account: &AccountId, held: usize) {

@@ -20,6 +20,8 @@ mod record;
 mod retry;
 mod send;
 mod settle;
+#[cfg(test)]
+mod simulation;
 mod slots;
 #[cfg(test)]
 mod test_support;

@@ -82,3 +82,5 @@ pub trait CounterStore: Send + Sync + 'static {
     /// Whether it would take writes now.
     fn probe(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
+mod temporary;
+pub use temporary::{Failover, FailoverOptions, MemoryStore};
