@@ -116,7 +116,7 @@ impl Plan {
 
 fn draw_ceilings(rng: &mut Rng) -> Ceilings {
     let budget = if rng.bool() {
-        rng.u64(1..=10)
+        rng.u64(2..=10)
     } else {
         rng.u64(10..=120)
     };

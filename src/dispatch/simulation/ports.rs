@@ -18,6 +18,9 @@ use crate::domain::{AccountId, Ceilings, Job, Lane, Verdict};
 use crate::embedded::Session;
 use crate::meter::{CounterStore, MemoryStore, StoreAnswer, StoreError};
 
+/// How long the outside misbehaves; then whatever is left must come to its end.
+const FAULTY: Duration = Duration::from_secs(10);
+
 /// One admission by the shared counter.
 #[derive(Debug, Clone)]
 pub struct Admission {
@@ -76,7 +79,9 @@ impl Outside {
     }
 
     fn happens(&self, percent: u8) -> bool {
-        percent > 0 && self.rng.lock().unwrap().u8(0..100) < percent
+        percent > 0
+            && self.started.elapsed() < FAULTY
+            && self.rng.lock().unwrap().u8(0..100) < percent
     }
 
     async fn pass(&self, most_ms: u64) {
@@ -229,7 +234,8 @@ impl UnsureStore {
     }
 
     /// Rule 6: marketing is asked for only when no transactional job is ready here. One whose
-    /// account has had fewer admissions in the last second than its ceiling cannot be held.
+    /// account has had fewer admissions in the last second (and the time that answers take) than its
+    /// ceiling cannot be held.
     fn check_order(&self, requests: &[AccountRequest]) {
         let now = Instant::now();
         let mut seen = self.outside.seen();
@@ -257,7 +263,7 @@ impl UnsureStore {
                 .admissions
                 .iter()
                 .rev()
-                .take_while(|admission| admission.at.elapsed() <= Duration::from_secs(1));
+                .take_while(|admission| admission.at.elapsed() <= Duration::from_millis(1050));
             let used = recent
                 .filter(|admission| admission.account == *account)
                 .count();
@@ -268,8 +274,9 @@ impl UnsureStore {
             .find(|(_, (account, _))| open(account))
             .map(|(id, _)| {
                 format!(
-                    "marketing was asked for at {:?} while transactional job {id} was ready",
-                    self.outside.started.elapsed()
+                    "marketing was asked for at {:?} while transactional job {id} was ready {:?}",
+                    self.outside.started.elapsed(),
+                    ready.get(id).map(|(a, s)| (a.clone(), s.elapsed()))
                 )
             });
         seen.out_of_order.extend(note);

@@ -168,7 +168,9 @@ struct Worker {
 }
 
 impl Stage {
+    /// Each start is a process of its own, and is told apart from the others by its number.
     fn start(&self, number: usize, round: u64) -> Worker {
+        let process = number + 100 * usize::try_from(round).unwrap();
         let (session, deliveries) = self.queues.connect(self.outside.plan.prefetch);
         let session = Arc::new(session);
         let broker = UnsureBroker {
@@ -178,19 +180,19 @@ impl Stage {
         let store = UnsureStore {
             store: self.store.clone(),
             outside: self.outside.clone(),
-            worker: number,
+            worker: process,
         };
         let meter = Failover::new(store, FailoverOptions::default(), self.telemetry.clone());
         let pipeline = Pipeline::new(
             Arc::new(broker),
             Arc::new(meter),
-            self.fleet(number),
+            self.fleet(process),
             Arc::new(SimulatedClock(self.outside.clone())),
             self.telemetry.clone(),
             self.options(number, round),
         );
         let (soft, hard) = (CancellationToken::new(), CancellationToken::new());
-        let deliveries = self.tapped(number, deliveries);
+        let deliveries = self.tapped(process, deliveries);
         let run = pipeline.unwrap().run(deliveries, soft.clone(), hard);
         let root = tokio::spawn(run).abort_handle();
         Worker {
@@ -268,7 +270,6 @@ impl Stage {
                 // A worker that stopped in order keeps its session until its last acknowledgement;
                 // one that was killed loses it at once.
                 worker.session.reconnect();
-                self.outside.seen().ready.remove(&number);
                 *worker = self.start(number, round);
             }
         }
