@@ -22,7 +22,7 @@ use super::options::PipelineOptions;
 use super::pace::Pace;
 use super::ports::{
     AccountAnswer, AccountRequest, Broker, Carrier, Clock, DeadLetter, Delivery, JobRequest, Meter,
-    Receipt, SendVerdict, TryId,
+    Receipt, TryId,
 };
 use super::record::TryAgain;
 use super::retry::Retry;
@@ -30,7 +30,7 @@ use super::send::{Finished, send_all};
 use super::settle::Settlement;
 use super::slots::Slots;
 use super::waiting::Waiting;
-use crate::carrier::breaker::{Allowed, Breaker};
+use crate::carrier::breaker::{Allowed, Breaker, reached};
 use crate::domain::{
     AccountId, Decoded, Field, JobHead, Lane, Limit, MeterMode, Outcome, Refusal, Verdict,
 };
@@ -282,6 +282,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
                     received_at,
                     held_since: None,
                     carrier,
+                    is_trial: false,
                     attempts,
                 };
                 self.arrive(in_hand, now);
@@ -409,15 +410,21 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
     }
 
     /// Gives a job its slot, unless it has become pointless or its carrier is out.
-    fn take_one(&mut self, in_hand: InHand, now: Instant, taken: &mut Vec<InHand>) {
+    fn take_one(&mut self, mut in_hand: InHand, now: Instant, taken: &mut Vec<InHand>) {
         if !self.world.broker.is_live(&in_hand.receipt) {
             return;
         }
         if in_hand.job.is_expired(self.world.clock.now()) {
             return self.settle(in_hand, Outcome::Expired);
         }
-        if let Allowed::No { .. } = self.breakers[in_hand.carrier].allows(now) {
-            return self.depart(in_hand, Departure::Park);
+        let breaker = &mut self.breakers[in_hand.carrier];
+        match breaker.allows(now) {
+            Allowed::Yes => in_hand.is_trial = false,
+            Allowed::Trial => {
+                breaker.started(now);
+                in_hand.is_trial = true;
+            }
+            Allowed::No { .. } => return self.depart(in_hand, Departure::Park),
         }
         self.slots[in_hand.carrier].take(in_hand.lane());
         taken.push(in_hand);
@@ -578,7 +585,9 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
 
     fn give_back(&mut self, in_hand: &InHand) {
         self.slots[in_hand.carrier].give_back(in_hand.lane());
-        self.breakers[in_hand.carrier].withdraw();
+        if in_hand.is_trial {
+            self.breakers[in_hand.carrier].trial_withdrawn(Instant::now());
+        }
     }
 
     fn on_finished(&mut self, finished: Vec<Finished>) {
@@ -586,11 +595,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         for one in &finished {
             let in_hand = &one.attempt.in_hand;
             self.slots[in_hand.carrier].give_back(in_hand.lane());
-            let healthy = match &one.result {
-                Ok(_) => true,
-                Err(error) => error.verdict == SendVerdict::Rejected,
-            };
-            self.breakers[in_hand.carrier].record(now, healthy);
+            self.breakers[in_hand.carrier].record(now, reached(&one.result));
         }
         let _ = self.outlets.record.send(finished);
     }

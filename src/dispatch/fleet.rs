@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::carrier::breaker::BreakerOptions;
 use crate::domain::Channel;
+use crate::settings::BreakerSettings;
 
 /// One carrier as the pipeline uses it.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct FleetCarrier<C> {
     /// How long one try may take.
     pub timeout: Duration,
     /// When it counts as being out.
-    pub breaker: BreakerOptions,
+    pub breaker: BreakerSettings,
 }
 
 /// All carriers of a worker.

@@ -20,6 +20,8 @@ pub(super) struct InHand {
     pub held_since: Option<Instant>,
     /// Place of its carrier in the fleet.
     pub carrier: usize,
+    /// Whether this try shall show if the carrier, which was out, is back.
+    pub is_trial: bool,
     /// Carrier tries so far, on earlier rounds and in this worker.
     pub attempts: u32,
 }

@@ -48,6 +48,7 @@ pub(super) fn in_hand(account: &str, id: &str) -> InHand {
         received_at: instant(0),
         held_since: None,
         carrier: 0,
+        is_trial: false,
         attempts: 0,
     }
 }

@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::plan::{Blow, Kind, Plan, PlannedJob};
 use super::ports::{Outside, Seen, SimulatedClock, UnsureBroker, UnsureCarrier, UnsureStore, wall};
-use crate::carrier::breaker::BreakerOptions;
 use crate::dispatch::ports::Delivery;
 use crate::dispatch::{Fleet, FleetCarrier, Pipeline, PipelineOptions, RetryPolicy};
 use crate::domain::{Decoded, JobHeaders, Lane};
 use crate::embedded::{Delays, EmbeddedQueues, Session};
 use crate::meter::{Failover, FailoverOptions, MemoryStore};
+use crate::settings::BreakerSettings;
 use crate::telemetry::{DuplicateKind, Telemetry};
 
 /// After so long a run is stuck.
@@ -211,10 +211,10 @@ impl Stage {
             }),
             max_in_flight: self.outside.plan.slots,
             timeout: Duration::from_millis(500),
-            breaker: BreakerOptions {
+            breaker: BreakerSettings {
                 failures: 20,
-                open_for: Duration::from_millis(500),
-                open_at_most: Duration::from_secs(2),
+                open: Duration::from_millis(500),
+                open_cap: Duration::from_secs(2),
             },
         };
         Fleet::new(vec![carrier], |_| 0)
