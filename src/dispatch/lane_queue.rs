@@ -250,6 +250,7 @@ impl LaneQueue {
     }
 
     /// Jobs here, ready, held or surplus.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.len
     }

@@ -325,7 +325,9 @@ impl Drop for Session {
 
 impl Broker for Session {
     async fn requeue(&self, jobs: Vec<Requeue>) -> Vec<Result<(), PublishError>> {
-        jobs.iter().for_each(|job| self.queues.send_away(job));
+        for job in &jobs {
+            self.queues.send_away(job);
+        }
         jobs.iter().map(|_| Ok(())).collect()
     }
 

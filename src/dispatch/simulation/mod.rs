@@ -35,9 +35,16 @@ fn check_all(weather: Weather, check: impl Fn(&Report) -> Result<(), String>) {
     for seed in seeds() {
         let report = run(Plan::draw(seed, weather));
         if let Err(broken) = check(&report) {
+            let plan = &report.plan;
             panic!(
-                "seed {seed} in {weather:?} weather: {broken}\n{:#?}",
-                report.plan
+                "seed {seed} in {weather:?} weather: {broken}\n{} jobs, {} workers, {} slots, prefetch {}, {:?}, {:?}, {:?}",
+                plan.jobs.len(),
+                plan.workers,
+                plan.slots,
+                plan.prefetch,
+                plan.ceilings,
+                plan.faults,
+                plan.blows,
             );
         }
     }

@@ -75,6 +75,8 @@ pub struct Plan {
     pub blows: Vec<(Duration, usize, Blow)>,
     /// When the store of counters does not answer.
     pub outages: Vec<(Duration, Duration)>,
+    /// When the carrier takes nothing.
+    pub carrier_outages: Vec<(Duration, Duration)>,
 }
 
 /// The kinds of weather that runs are made in.
@@ -109,7 +111,8 @@ impl Plan {
             jobs,
             faults: draw_faults(&mut rng, weather),
             blows: draw_blows(&mut rng, weather, workers, seconds),
-            outages: draw_outages(&mut rng, weather, seconds),
+            outages: draw_outages(&mut rng, weather == Weather::Blind, seconds),
+            carrier_outages: draw_outages(&mut rng, weather != Weather::Calm, seconds),
         }
     }
 }
@@ -187,8 +190,8 @@ fn draw_blows(
     blows
 }
 
-fn draw_outages(rng: &mut Rng, weather: Weather, seconds: u64) -> Vec<(Duration, Duration)> {
-    let most = if weather == Weather::Blind { 2 } else { 0 };
+fn draw_outages(rng: &mut Rng, any: bool, seconds: u64) -> Vec<(Duration, Duration)> {
+    let most = if any { 2 } else { 0 };
     (0..rng.usize(0..=most))
         .map(|_| {
             let from = Duration::from_millis(rng.u64(0..seconds * 2000));
@@ -224,6 +227,7 @@ impl Plan {
             faults: Faults::default(),
             blows: Vec::new(),
             outages: Vec::new(),
+            carrier_outages: Vec::new(),
         }
     }
 }

@@ -84,6 +84,11 @@ impl Outside {
             && self.rng.lock().unwrap().u8(0..100) < percent
     }
 
+    fn is_within(&self, outages: &[(Duration, Duration)]) -> bool {
+        let now = self.started.elapsed();
+        outages.iter().any(|(from, to)| (*from..*to).contains(&now))
+    }
+
     async fn pass(&self, most_ms: u64) {
         let micros = self.rng.lock().unwrap().u64(0..=most_ms * 1000);
         sleep(Duration::from_micros(micros)).await;
@@ -197,14 +202,7 @@ pub struct UnsureStore {
 impl UnsureStore {
     async fn fate(&self) -> Result<(), StoreError> {
         self.outside.pass(2).await;
-        let now = self.outside.started.elapsed();
-        if self
-            .outside
-            .plan
-            .outages
-            .iter()
-            .any(|(from, to)| (*from..*to).contains(&now))
-        {
+        if self.outside.is_within(&self.outside.plan.outages) {
             self.outside.pass(60).await;
             return Err(StoreError::Unreachable);
         }
@@ -385,7 +383,8 @@ impl Carrier for UnsureCarrier {
         let fate = |percent| self.outside.happens(percent);
         let rejected = self.outside.kind_of(job.head.id.as_str()) == Kind::Rejected;
         let (fails, lost, hangs) = (
-            fate(faults.carrier_fails),
+            fate(faults.carrier_fails)
+                || self.outside.is_within(&self.outside.plan.carrier_outages),
             fate(faults.carrier_reply_lost),
             fate(faults.carrier_hangs),
         );
