@@ -1,7 +1,11 @@
 //! The carriers: who takes a message out of our hands, and what their answers mean.
 
 pub mod breaker;
+mod classify;
+pub mod http;
 mod record;
+mod reference;
+mod retry_after;
 pub mod sandbox;
 
 use std::sync::Arc;
@@ -13,7 +17,8 @@ use crate::dispatch::ports::{Accepted, Carrier, Clock, SendError};
 use crate::domain::Job;
 use crate::settings::{self, CarrierKind};
 
-pub use breaker::{Allowed, Breaker};
+pub use breaker::{Allowed, Breaker, reached};
+pub use http::Http;
 pub use sandbox::Sandbox;
 
 /// Why a carrier cannot be used at all.
@@ -27,12 +32,20 @@ pub enum CarrierError {
         /// Why not.
         why: std::io::Error,
     },
+    /// The HTTP client.
+    #[error("carrier {carrier}: no HTTP client can be made: are there root certificates?")]
+    Client {
+        /// The carrier's name.
+        carrier: Arc<str>,
+    },
 }
 
 /// A carrier of any kind.
 pub enum AnyCarrier {
     /// Accepts everything and sends nothing.
     Sandbox(Sandbox),
+    /// Posts each job to a URL.
+    Http(Http),
 }
 
 impl AnyCarrier {
@@ -48,18 +61,16 @@ impl AnyCarrier {
         clock: Arc<dyn Clock>,
         random: fastrand::Rng,
     ) -> Result<Self, CarrierError> {
-        let _ = retry_after_cap;
+        let (timeout, carrier) = (settings.timeout, Arc::clone(name));
         match &settings.kind {
-            CarrierKind::Sandbox(sandbox) => {
-                let opened = Sandbox::open(sandbox, settings.timeout, clock, random);
-                opened
-                    .map(Self::Sandbox)
-                    .map_err(|why| CarrierError::Record {
-                        carrier: Arc::clone(name),
-                        why,
-                    })
+            CarrierKind::Sandbox(sandbox) => Sandbox::open(sandbox, timeout, clock, random)
+                .map(Self::Sandbox)
+                .map_err(|why| CarrierError::Record { carrier, why }),
+            CarrierKind::Http(http) => {
+                Http::open(http, settings.max_in_flight, timeout, retry_after_cap, clock)
+                    .map(Self::Http)
+                    .map_err(|_| CarrierError::Client { carrier })
             }
-            CarrierKind::Http(_) => todo!(),
         }
     }
 }
@@ -68,6 +79,7 @@ impl Carrier for AnyCarrier {
     async fn send(&self, job: &Job, attempt: u32) -> Result<Accepted, SendError> {
         match self {
             Self::Sandbox(sandbox) => sandbox.send(job, attempt).await,
+            Self::Http(http) => http.send(job, attempt).await,
         }
     }
 }

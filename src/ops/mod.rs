@@ -2,3 +2,9 @@
 
 pub mod logging;
 pub mod metrics;
+pub mod server;
+pub mod shutdown;
+
+pub use metrics::Metrics;
+pub use server::{LaneReadiness, Readiness, ReadinessSource, serve};
+pub use shutdown::Shutdown;
