@@ -1,5 +1,6 @@
 //! Lanekeeper: a dispatch worker for outbound messages with two traffic lanes and one budget.
 
+pub mod backoff;
 pub mod carrier;
 pub mod cli;
 pub mod dispatch;
