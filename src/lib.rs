@@ -1,6 +1,7 @@
 //! Lanekeeper: a dispatch worker for outbound messages with two traffic lanes and one budget.
 
 pub mod accounts;
+pub mod backoff;
 pub mod carrier;
 pub mod cli;
 pub mod dispatch;
