@@ -99,14 +99,6 @@ impl Publisher {
             .await
     }
 
-    /// Publishes one job; returns the instant just before it left.
-    pub async fn publish(&self, offer: &Offer) -> Instant {
-        let at = Instant::now();
-        let confirm = self.send(offer).await.unwrap().await.unwrap();
-        assert_stored(&confirm);
-        at
-    }
-
     /// Publishes all of them as fast as the broker confirms.
     pub async fn publish_all(&self, offers: &[Offer]) {
         for chunk in offers.chunks(OUTSTANDING) {

@@ -4,6 +4,7 @@ pub mod jobs;
 pub mod queues;
 pub mod rabbit;
 pub mod redis;
+pub mod scene;
 pub mod stub;
 pub mod watch;
 pub mod worker;

@@ -74,12 +74,18 @@ impl Queues {
         for queue in QUEUES {
             let name = format!("{}.{queue}", self.prefix);
             let options = QueueDeleteOptions::default();
-            self.channel.queue_delete(name.into(), options).await.unwrap();
+            self.channel
+                .queue_delete(name.into(), options)
+                .await
+                .unwrap();
         }
         for exchange in EXCHANGES {
             let name = format!("{}.{exchange}", self.prefix);
             let options = ExchangeDeleteOptions::default();
-            self.channel.exchange_delete(name.into(), options).await.unwrap();
+            self.channel
+                .exchange_delete(name.into(), options)
+                .await
+                .unwrap();
         }
     }
 }

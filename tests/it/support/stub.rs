@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -29,8 +29,6 @@ pub struct Arrival {
     /// Counts from 1.
     pub attempt: u64,
     pub at: Instant,
-    /// What it was answered.
-    pub reply: Reply,
 }
 
 /// What the carrier does with a call.
@@ -177,7 +175,6 @@ async fn receive(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: By
         key: key.map_or("", |key| key.to_str().unwrap()).to_owned(),
         attempt,
         at,
-        reply,
     });
     let latency = *shared.latency.lock().unwrap();
     if !latency.is_zero() {
@@ -188,9 +185,7 @@ async fn receive(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: By
 
 async fn answer(reply: Reply, id: &str) -> Response {
     match reply {
-        Reply::Accept => {
-            (StatusCode::ACCEPTED, format!(r#"{{"id":"ref-{id}"}}"#)).into_response()
-        }
+        Reply::Accept => (StatusCode::ACCEPTED, format!(r#"{{"id":"ref-{id}"}}"#)).into_response(),
         Reply::Status(code) => StatusCode::from_u16(code).unwrap().into_response(),
         Reply::Throttle(seconds) => {
             let header = [("retry-after", seconds.to_string())];
@@ -198,9 +193,39 @@ async fn answer(reply: Reply, id: &str) -> Response {
         }
         Reply::Hang => std::future::pending().await,
         Reply::CloseMidBody => {
-            let part = Ok(Bytes::from_static(b"{\"id\":"));
-            let broken = Err(std::io::Error::other("told to break"));
-            Body::from_stream(stream::iter([part, broken])).into_response()
+            let part = stream::iter([Ok(Bytes::from_static(b"{\"id\":"))]);
+            // Late enough for the part to have left.
+            let broken = stream::once(async {
+                sleep(Duration::from_millis(50)).await;
+                Err(std::io::Error::other("told to break"))
+            });
+            Body::from_stream(part.chain(broken)).into_response()
         }
     }
+}
+
+#[tokio::test]
+async fn the_stub_answers_as_it_is_told() {
+    let stub = Stub::start().await;
+    stub.set_script(|id, attempt| match (id, attempt) {
+        ("a", 1) => Reply::Throttle(7),
+        ("b", _) => Reply::CloseMidBody,
+        _ => Reply::Accept,
+    });
+    let client = reqwest::Client::new();
+    let call = async |id: &str, attempt: u64| {
+        let job =
+            format!(r#"{{"id":"{id}","account_id":"x","lane":"marketing","attempt":{attempt}}}"#);
+        let call = client.post(&stub.url).header("idempotency-key", id);
+        call.body(job).send().await.unwrap()
+    };
+    let throttled = call("a", 1).await;
+    assert_eq!(throttled.status(), 429);
+    assert_eq!(throttled.headers()["retry-after"], "7");
+    assert_eq!(call("a", 2).await.status(), 202);
+    let broken = call("b", 1).await;
+    assert_eq!(broken.status(), 200);
+    assert!(broken.text().await.is_err());
+    assert_eq!((stub.count(), stub.distinct()), (3, 2));
+    assert_eq!(stub.duplicates(), BTreeMap::from([("a".to_owned(), 2)]));
 }

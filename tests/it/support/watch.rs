@@ -104,3 +104,22 @@ async fn look(connection: &mut MultiplexedConnection, key: &str) -> (Option<u64>
     let left = u64::try_from(answer.1).unwrap_or(0);
     (answer.0, Duration::from_millis(left))
 }
+
+#[tokio::test]
+async fn windows_are_told_apart() {
+    let prefix = super::unique_prefix("watch");
+    let url = super::redis_url();
+    let watch = CounterWatch::start(&url, &prefix, "a").await;
+    let client = Client::open(url).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let key = CounterWatch::key(&prefix, "a");
+    for count in [3, 5] {
+        let mut window = pipe();
+        window.cmd("SET").arg(&key).arg(1).arg("PX").arg(150);
+        window.cmd("INCRBY").arg(&key).arg(count - 1);
+        let _: () = window.query_async(&mut connection).await.unwrap();
+        sleep(Duration::from_millis(160)).await;
+    }
+    let counts: Vec<u64> = watch.finish().await.iter().map(|w| w.count).collect();
+    assert_eq!(counts, [3, 5]);
+}

@@ -1,5 +1,6 @@
 //! Real worker processes.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -28,9 +29,9 @@ impl WorkerConfig {
         Self {
             settings: Vec::new(),
         }
-        .set("AMQP__URL", amqp_url())
+        .set("AMQP__URL", &amqp_url())
         .set("AMQP__PREFIX", prefix)
-        .set("REDIS__URL", redis_url())
+        .set("REDIS__URL", &redis_url())
         .set("REDIS__PREFIX", prefix)
         .set("LOG__FORMAT", "json")
     }
@@ -42,7 +43,7 @@ impl WorkerConfig {
     }
 
     /// With `LANEKEEPER__<name>` set; a later value replaces an earlier one.
-    pub fn set(mut self, name: &str, value: impl ToString) -> Self {
+    pub fn set(mut self, name: &str, value: impl Display + Copy) -> Self {
         let name = format!("LANEKEEPER__{name}");
         self.settings.retain(|(known, _)| *known != name);
         self.settings.push((name, value.to_string()));
@@ -125,6 +126,11 @@ impl Worker {
         sum_of_samples(&self.ops("/metrics").await, name, labels)
     }
 
+    /// The same of a metric whose values are whole numbers.
+    pub async fn count(&self, name: &str, labels: &[(&str, &str)]) -> u64 {
+        whole(self.metric(name, labels).await)
+    }
+
     /// Everything that it has written so far.
     pub fn log(&self) -> String {
         let read = |name| std::fs::read_to_string(self.logs.path().join(name)).unwrap();
@@ -149,10 +155,10 @@ impl Worker {
     /// Waits for its end.
     pub async fn wait_exit(&mut self, limit: Duration) -> ExitStatus {
         let ended = timeout(limit, self.child.wait()).await;
-        match ended {
-            Ok(status) => status.unwrap(),
-            Err(_) => panic!("still running after {limit:?}:\n{}", self.log()),
-        }
+        let Ok(status) = ended else {
+            panic!("still running after {limit:?}:\n{}", self.log());
+        };
+        status.unwrap()
     }
 
     /// Stops it and expects it to go in order.
@@ -188,11 +194,11 @@ impl Cluster {
         Self { workers }
     }
 
-    /// The sum of a metric over all workers.
-    pub async fn metric(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
-        let mut sum = 0.0;
+    /// The sum over all workers of a metric whose values are whole numbers.
+    pub async fn count(&self, name: &str, labels: &[(&str, &str)]) -> u64 {
+        let mut sum = 0;
         for worker in &self.workers {
-            sum += worker.metric(name, labels).await;
+            sum += worker.count(name, labels).await;
         }
         sum
     }
@@ -237,8 +243,19 @@ pub fn free_port() -> u16 {
 /// The shell's own `kill`: bare systems have no other.
 pub fn signal(pid: u32, name: &str) {
     let command = format!("kill -{name} {pid}");
-    let status = std::process::Command::new("sh").args(["-c", &command]).status();
+    let status = std::process::Command::new("sh")
+        .args(["-c", &command])
+        .status();
     assert!(status.unwrap().success(), "{command}");
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counters are small and never negative"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
 }
 
 fn sum_of_samples(text: &str, name: &str, labels: &[(&str, &str)]) -> f64 {
@@ -246,7 +263,8 @@ fn sum_of_samples(text: &str, name: &str, labels: &[(&str, &str)]) -> f64 {
     samples
         .filter(|rest| rest.starts_with(['{', ' ']))
         .filter(|rest| {
-            let has = |(label, value): &(&str, &str)| rest.contains(&format!("{label}=\"{value}\""));
+            let has =
+                |(label, value): &(&str, &str)| rest.contains(&format!("{label}=\"{value}\""));
             labels.iter().all(has)
         })
         .filter_map(|rest| rest.rsplit(' ').next()?.parse::<f64>().ok())
@@ -256,7 +274,7 @@ fn sum_of_samples(text: &str, name: &str, labels: &[(&str, &str)]) -> f64 {
 #[test]
 fn samples_are_summed_by_name_and_labels() {
     let text = "# HELP a b\na_total{lane=\"x\",kind=\"p\"} 2\na_total{lane=\"y\"} 3\na_total_more 9\nb 4\n";
-    assert_eq!(sum_of_samples(text, "a_total", &[]), 5.0);
-    assert_eq!(sum_of_samples(text, "a_total", &[("lane", "x")]), 2.0);
-    assert_eq!(sum_of_samples(text, "b", &[]), 4.0);
+    assert_eq!(whole(sum_of_samples(text, "a_total", &[])), 5);
+    assert_eq!(whole(sum_of_samples(text, "a_total", &[("lane", "x")])), 2);
+    assert_eq!(whole(sum_of_samples(text, "b", &[])), 4);
 }
