@@ -4,6 +4,7 @@ pub mod accounts;
 pub mod backoff;
 pub mod carrier;
 pub mod cli;
+pub mod clock;
 pub mod dispatch;
 pub mod domain;
 pub mod embedded;

@@ -82,5 +82,3 @@ pub trait CounterStore: Send + Sync + 'static {
     /// Whether it would take writes now.
     fn probe(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
-mod temporary;
-pub use temporary::{Failover, FailoverOptions, MemoryStore};
