@@ -31,7 +31,9 @@ pub fn decode(payload: Bytes, _default_region: Option<Region>) -> Decoding {
             .and_then(|v| v.as_str())
             .and_then(Lane::parse)
             .map_or(Hint::Absent, Hint::Known),
-        priority: Hint::Absent,
+        priority: text("priority")
+            .and_then(crate::domain::Priority::parse)
+            .map_or(Hint::Absent, Hint::Known),
         origin: text("origin")
             .and_then(Origin::parse)
             .map_or(Hint::Absent, Hint::Known),
