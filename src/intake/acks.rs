@@ -193,10 +193,9 @@ mod tests {
                 "unknown tag {}",
                 ack.tag
             );
-            let settled: Vec<_> = match ack.multiple {
-                true => self.unacknowledged.range(..=ack.tag).copied().collect(),
-                false => vec![ack.tag],
-            };
+            let lowest = if ack.multiple { 0 } else { ack.tag };
+            let settled = self.unacknowledged.range(lowest..=ack.tag);
+            let settled: Vec<_> = settled.copied().collect();
             for tag in settled {
                 assert!(finished.contains(&tag), "{tag} was not finished");
                 self.unacknowledged.remove(&tag);

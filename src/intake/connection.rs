@@ -18,13 +18,17 @@ pub enum Purpose {
     Consume,
     /// Publishes; never consumes.
     Publish,
+    /// Publishes new jobs, in a program that is no worker.
+    Enqueue,
 }
 
 impl Purpose {
-    const fn as_str(self) -> &'static str {
+    /// The connection's name in the broker's lists.
+    fn connection_name(self, host: &str) -> String {
         match self {
-            Self::Consume => "consume",
-            Self::Publish => "publish",
+            Self::Consume => format!("lanekeeper worker {host} consume"),
+            Self::Publish => format!("lanekeeper worker {host} publish"),
+            Self::Enqueue => format!("lanekeeper enqueue {host}"),
         }
     }
 }
@@ -40,25 +44,9 @@ pub async fn connect(
     options: &AmqpOptions,
     purpose: Purpose,
 ) -> Result<Connection, IntakeError> {
-    let name = format!(
-        "lanekeeper worker {} {}",
-        options.host_name,
-        purpose.as_str()
-    );
-    connect_as(endpoint, options, name).await
-}
-
-/// As [`connect`], under a name of the caller's choice.
-///
-/// # Errors
-/// As for [`connect`].
-pub async fn connect_as(
-    endpoint: &Endpoint,
-    options: &AmqpOptions,
-    name: String,
-) -> Result<Connection, IntakeError> {
     let uri = endpoint.uri(options.heartbeat);
     let limit = options.connect_timeout;
+    let name = purpose.connection_name(&options.host_name);
     probe::check(endpoint, &uri, limit).await?;
     let properties = ConnectionProperties::default().with_connection_name(name.into());
     let connected = timeout(limit, Connection::connect_uri(uri, properties)).await;
@@ -82,7 +70,7 @@ pub(super) async fn close(connection: &Connection, limit: Duration) {
     match timeout(limit, connection.close(200, "goodbye".into())).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
-            tracing::debug!(error = %explain(&error), "a connection was gone already")
+            tracing::debug!(error = %explain(&error), "a connection was gone already");
         }
         Err(_) => tracing::warn!("the broker did not take leave in time; leaving without it"),
     }

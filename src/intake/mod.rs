@@ -13,6 +13,7 @@ mod consumer;
 pub mod decode;
 pub mod endpoint;
 mod error;
+mod feed;
 mod mismatch;
 mod names;
 mod options;
@@ -33,8 +34,10 @@ use tokio_util::sync::CancellationToken;
 
 pub use acks::{Ack, TagTracker};
 pub use broker::AmqpBroker;
+pub use connection::Purpose;
 pub use endpoint::Endpoint;
 pub use error::{IntakeError, Verdict};
+pub use feed::Feed;
 pub use mismatch::Mismatch;
 pub use names::Names;
 pub use options::AmqpOptions;
@@ -77,7 +80,12 @@ impl Intake {
         let endpoint = Endpoint::parse(&options.url)?;
         let redeclare = Arc::new(Notify::new());
         let (settle, inbox) = mpsc::unbounded_channel();
-        let publisher = Publisher::new(options.clone(), telemetry.clone(), Arc::clone(&redeclare));
+        let publisher = Publisher::new(
+            options.clone(),
+            Purpose::Publish,
+            telemetry.clone(),
+            Arc::clone(&redeclare),
+        );
         let broker = AmqpBroker {
             names: names.clone(),
             publisher: Arc::new(publisher),

@@ -8,7 +8,7 @@ use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 
 use crate::dispatch::ports::{DeadLetter, EventBatch, Requeue};
-use crate::domain::{JobHeaders, Payload};
+use crate::domain::{Job, JobHeaders, Payload};
 
 use super::names::Names;
 
@@ -56,6 +56,19 @@ impl Body {
 }
 
 impl Outgoing {
+    /// A new job.
+    #[must_use]
+    pub fn job(names: &Names, job: &Job) -> Self {
+        Self {
+            exchange: names.send(),
+            key: Names::job_key(job.lane(), &job.head.account),
+            mandatory: true,
+            message_id: Some(job.head.id.as_str().into()),
+            headers: FieldTable::default(),
+            body: Body::Job(job.payload.clone()),
+        }
+    }
+
     /// A job on its way back.
     #[must_use]
     pub fn requeue(names: &Names, job: Requeue) -> Self {

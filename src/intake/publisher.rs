@@ -34,6 +34,7 @@ const LASTING: Duration = Duration::from_secs(10);
 /// Publishes batches and waits for their confirms.
 pub struct Publisher {
     options: AmqpOptions,
+    purpose: Purpose,
     telemetry: Telemetry,
     link: Mutex<Option<Arc<Link>>>,
     /// Rung when an exchange or binding seems to be missing.
@@ -54,9 +55,15 @@ struct Link {
 impl Publisher {
     /// A publisher without a connection; [`Publisher::run`] gives it one.
     #[must_use]
-    pub fn new(options: AmqpOptions, telemetry: Telemetry, redeclare: Arc<Notify>) -> Self {
+    pub fn new(
+        options: AmqpOptions,
+        purpose: Purpose,
+        telemetry: Telemetry,
+        redeclare: Arc<Notify>,
+    ) -> Self {
         Self {
             options,
+            purpose,
             telemetry,
             link: Mutex::new(None),
             redeclare,
@@ -128,7 +135,7 @@ impl Publisher {
         while !close.is_cancelled() {
             let connected = tokio::select! {
                 () = close.cancelled() => return,
-                connected = connection::connect(endpoint, &self.options, Purpose::Publish) => connected,
+                connected = connection::connect(endpoint, &self.options, self.purpose) => connected,
             };
             match connected {
                 Ok(connection) => {
