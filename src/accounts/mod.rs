@@ -65,8 +65,7 @@ mod tests {
 
     #[test]
     fn unknown_accounts_are_refused_by_policy() {
-        let directory =
-            directory("[accounts]\nunknown = \"refuse\"\n[accounts.overrides.Acme]\n");
+        let directory = directory("[accounts]\nunknown = \"refuse\"\n[accounts.overrides.Acme]\n");
         let of = |id| both(directory.ceilings(&AccountId::parse(id).unwrap()));
         assert_eq!(of("Acme"), Some((100, 80)));
         assert_eq!(of("acme"), None);

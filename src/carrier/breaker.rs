@@ -35,7 +35,11 @@ enum State {
     Closed { failures: u32 },
     /// Left alone; the `openings`-th time in a row. A trial that is under way moves `until` on, so
     /// that a trial that never ends is followed by another.
-    Open { until: Instant, openings: u32, trial: bool },
+    Open {
+        until: Instant,
+        openings: u32,
+        trial: bool,
+    },
 }
 
 impl Breaker {
@@ -61,7 +65,9 @@ impl Breaker {
     /// A call starts. Only a trial matters: it is the only one until it ends, or until the open
     /// period has passed once more.
     pub fn started(&mut self, now: Instant) {
-        if let State::Open { until, openings, .. } = self.state
+        if let State::Open {
+            until, openings, ..
+        } = self.state
             && now >= until
         {
             self.state = State::Open {
@@ -82,7 +88,11 @@ impl Breaker {
                 failures: failures + 1,
             },
             State::Closed { .. } => self.open(now, 0),
-            State::Open { openings, trial: true, .. } => self.open(now, openings.saturating_add(1)),
+            State::Open {
+                openings,
+                trial: true,
+                ..
+            } => self.open(now, openings.saturating_add(1)),
             open @ State::Open { trial: false, .. } => open,
         };
     }
@@ -99,7 +109,8 @@ impl Breaker {
     fn wait(&self, openings: u32) -> std::time::Duration {
         let factor = 1u32.checked_shl(openings).unwrap_or(u32::MAX);
         let wait = self.settings.open.checked_mul(factor);
-        wait.unwrap_or(self.settings.open_cap).min(self.settings.open_cap)
+        wait.unwrap_or(self.settings.open_cap)
+            .min(self.settings.open_cap)
     }
 }
 
@@ -160,7 +171,12 @@ mod tests {
         assert_eq!(breaker.allows(later), Allowed::Trial);
         assert_eq!(breaker.allows(later), Allowed::Trial, "asking is no trial");
         breaker.started(later);
-        assert_eq!(breaker.allows(later), Allowed::No { until: later + OPEN });
+        assert_eq!(
+            breaker.allows(later),
+            Allowed::No {
+                until: later + OPEN
+            }
+        );
         breaker.record(later, true);
         assert_eq!(breaker.allows(later), Allowed::Yes);
     }

@@ -49,7 +49,10 @@ impl Sandbox {
         if !self.latency.is_zero() {
             tokio::time::sleep(self.latency.min(self.timeout)).await;
             if self.latency > self.timeout {
-                return Err(failure(SendVerdict::Unknown, "the sandbox did not answer in time"));
+                return Err(failure(
+                    SendVerdict::Unknown,
+                    "the sandbox did not answer in time",
+                ));
             }
         }
         self.draw()?;
@@ -74,7 +77,10 @@ impl Sandbox {
             .unwrap_or_else(PoisonError::into_inner)
             .u8(0..100);
         if drawn < self.fail_percent {
-            return Err(failure(SendVerdict::Unknown, "the sandbox was told to fail"));
+            return Err(failure(
+                SendVerdict::Unknown,
+                "the sandbox was told to fail",
+            ));
         }
         if drawn < self.fail_percent + self.throttle_percent {
             return Err(SendError {

@@ -28,18 +28,25 @@ pub fn start(settings: Log) {
         .with_default_directive(level(settings.level).into())
         .from_env_lossy();
     let own = filter_fn(|metadata| is_own(metadata.target()));
-    let layer = fmt::layer().with_ansi(false).with_writer(OneLine(io::stderr));
+    let layer = fmt::layer()
+        .with_ansi(false)
+        .with_writer(OneLine(io::stderr));
     let layer = if json {
         layer.json().flatten_event(true).with_filter(own).boxed()
     } else {
         layer.with_filter(own).boxed()
     };
     // It fails only when logging was started before.
-    let _ = tracing_subscriber::registry().with(layer).with(filter).try_init();
+    let _ = tracing_subscriber::registry()
+        .with(layer)
+        .with(filter)
+        .try_init();
 }
 
 fn is_own(target: &str) -> bool {
-    target.strip_prefix(OWN).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    target
+        .strip_prefix(OWN)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
 fn level(level: LogLevel) -> LevelFilter {
@@ -92,4 +99,40 @@ fn escaped(event: &[u8]) -> Vec<u8> {
     }
     safe.push('\n');
     safe.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_event_is_one_line_without_control_characters() {
+        let forged = "INFO said=\u{1b}[2J a\r\n2026-01-01 ERROR fake\u{85}\u{9b}b\n";
+        let line = String::from_utf8(escaped(forged.as_bytes())).unwrap();
+        assert_eq!(
+            line,
+            "INFO said=\\u{1b}[2J a\\r\\n2026-01-01 ERROR fake\\u{85}\\u{9b}b\n"
+        );
+    }
+
+    #[test]
+    fn only_this_program_is_heard() {
+        for own in [
+            "lanekeeper",
+            "lanekeeper::intake",
+            "lanekeeper::carrier::http",
+        ] {
+            assert!(is_own(own), "{own}");
+        }
+        for other in [
+            "lapin",
+            "lapin::channel",
+            "redis",
+            "hyper_util::client",
+            "reqwest",
+            "lanekeeperish",
+        ] {
+            assert!(!is_own(other), "{other}");
+        }
+    }
 }

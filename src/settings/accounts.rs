@@ -101,7 +101,10 @@ fn read_override(
         number("budget_per_second", lanes.budget.get()),
         number("reserve_percent", u32::from(lanes.reserve.get())),
     ]);
-    let wrong = values.keys().filter(|key| !defaults.contains_key(*key)).min();
+    let wrong = values
+        .keys()
+        .filter(|key| !defaults.contains_key(*key))
+        .min();
     if let Some(wrong) = wrong {
         let nearest = defaults
             .keys()

@@ -94,8 +94,9 @@ impl Settings {
         Text: Into<OsString>,
     {
         let pairs = environment.into_iter();
-        let mut pairs: Vec<(OsString, OsString)> =
-            pairs.map(|(name, text)| (name.into(), text.into())).collect();
+        let mut pairs: Vec<(OsString, OsString)> = pairs
+            .map(|(name, text)| (name.into(), text.into()))
+            .collect();
         // In a fixed order, so that the same mistakes always give the same error.
         pairs.sort();
         let named = pairs.iter().find(|(name, _)| name == ENV_CONFIG);

@@ -17,7 +17,10 @@ impl Prefix {
             return Ok(Self(text.into()));
         }
         let spaced: Vec<String> = extra.chars().map(String::from).collect();
-        Err(format!("1 to 64 characters of A-Z a-z 0-9 {}", spaced.join(" ")))
+        Err(format!(
+            "1 to 64 characters of A-Z a-z 0-9 {}",
+            spaced.join(" ")
+        ))
     }
 
     /// The prefix.

@@ -205,11 +205,13 @@ impl<'a> Section<'a> {
         let Some(text) = self.secret_text(key)? else {
             return Ok(None);
         };
-        parse(&text.value).map(Some).map_err(|expected| SettingsError::Invalid {
-            place: text.place,
-            problem: "found a value that cannot be used (not shown)".to_owned(),
-            expected: expected.to_string(),
-        })
+        parse(&text.value)
+            .map(Some)
+            .map_err(|expected| SettingsError::Invalid {
+                place: text.place,
+                problem: "found a value that cannot be used (not shown)".to_owned(),
+                expected: expected.to_string(),
+            })
     }
 
     fn secret_text(&self, key: &str) -> Result<Option<Text>, SettingsError> {
