@@ -1,10 +1,11 @@
 //! The command line: one module per sub-command, each wiring what it needs.
 
+pub mod check;
 pub mod enqueue;
 pub mod worker;
-// check comes next
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -24,7 +25,7 @@ const USAGE: u8 = 2;
 #[derive(Debug, Parser)]
 #[command(name = "lanekeeper", version, propagate_version = true, after_help = EXAMPLES)]
 struct Cli {
-    /// A TOML file with settings that differ from the defaults (or LANEKEEPER_CONFIG).
+    /// A TOML file with settings that differ from the defaults (or `LANEKEEPER_CONFIG`).
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -36,9 +37,13 @@ struct Cli {
 enum Command {
     /// Take jobs from the queues and send them, until told to stop.
     ///
-    /// SIGTERM or Ctrl-C lets it finish what it has begun, within worker.grace_s; a second one
+    /// SIGTERM or Ctrl-C lets it finish what it has begun, within `worker.grace_s`; a second one
     /// hurries it. Run as many as you like: they share the budgets.
     Worker,
+    /// See whether the settings are right and every service answers, one line each.
+    ///
+    /// Nothing is queued or sent. The exit code is 0 when all is well, and 1 when something is not.
+    Check(check::Args),
     /// Queue jobs from a file or from standard input.
     Enqueue(enqueue::Args),
 }
@@ -71,35 +76,39 @@ pub fn main(
             return code.into();
         }
     };
-    let settings = match Settings::load(cli.config.as_deref(), environment) {
-        Ok(settings) => settings,
-        Err(error) => {
+    let settings = Settings::load(cli.config.as_deref(), environment);
+    if let Ok(settings) = &settings {
+        logging::start(settings.log);
+    }
+    let result = match (cli.command, settings) {
+        (Command::Check(args), settings) => block_on(None, check::run(settings, args)),
+        (_, Err(error)) => {
             eprintln!("error: {error}");
             return USAGE.into();
         }
+        (Command::Worker, Ok(settings)) => block_on(settings.worker.threads, worker::run(settings)),
+        (Command::Enqueue(args), Ok(settings)) => block_on(None, enqueue::run(settings, args)),
     };
-    logging::start(settings.log);
-    run(cli.command, settings).unwrap_or_else(|error| {
+    result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
 }
 
-fn run(command: Command, settings: Settings) -> anyhow::Result<ExitCode> {
+/// Runs a command on so many threads, or one per processor.
+fn block_on(
+    threads: Option<NonZeroUsize>,
+    command: impl Future<Output = anyhow::Result<ExitCode>>,
+) -> anyhow::Result<ExitCode> {
     // Two libraries bring a TLS implementation each; without a choice the first handshake panics.
     // A second choice in one process is refused, and then nothing is to be done.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    if let Some(threads) = settings.worker.threads {
+    if let Some(threads) = threads {
         runtime.worker_threads(threads.get());
     }
     let runtime = runtime.enable_all().build()?;
-    let result = runtime.block_on(async {
-        match command {
-            Command::Worker => worker::run(settings).await,
-            Command::Enqueue(args) => enqueue::run(settings, args).await,
-        }
-    });
+    let result = runtime.block_on(command);
     // A look-up of a host name may hang in a thread of its own: it must not keep the process.
     runtime.shutdown_background();
     result

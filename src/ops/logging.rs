@@ -100,3 +100,39 @@ fn escaped(event: &[u8]) -> Vec<u8> {
     safe.push('\n');
     safe.into_bytes()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_event_is_one_line_without_control_characters() {
+        let forged = "INFO said=\u{1b}[2J a\r\n2026-01-01 ERROR fake\u{85}\u{9b}b\n";
+        let line = String::from_utf8(escaped(forged.as_bytes())).unwrap();
+        assert_eq!(
+            line,
+            "INFO said=\\u{1b}[2J a\\r\\n2026-01-01 ERROR fake\\u{85}\\u{9b}b\n"
+        );
+    }
+
+    #[test]
+    fn only_this_program_is_heard() {
+        for own in [
+            "lanekeeper",
+            "lanekeeper::intake",
+            "lanekeeper::carrier::http",
+        ] {
+            assert!(is_own(own), "{own}");
+        }
+        for other in [
+            "lapin",
+            "lapin::channel",
+            "redis",
+            "hyper_util::client",
+            "reqwest",
+            "lanekeeperish",
+        ] {
+            assert!(!is_own(other), "{other}");
+        }
+    }
+}

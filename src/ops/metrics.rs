@@ -98,10 +98,10 @@ impl Instruments {
             "lanekeeper.outcomes",
             "Jobs settled, by how they ended",
             |counts| {
-                let outcomes = all_outcomes().into_iter().enumerate();
-                grid(outcomes, |lane, (place, outcome)| {
+                let outcomes: Vec<_> = all_outcomes().into_iter().enumerate().collect();
+                grid(&outcomes, |lane, (place, outcome)| {
                     let labels = [("outcome", outcome.as_str()), ("reason", outcome.reason())];
-                    (labels.to_vec(), counts.outcomes.get(lane.index(), place))
+                    (labels.to_vec(), counts.outcomes.get(lane.index(), *place))
                 })
             },
         );
@@ -109,8 +109,8 @@ impl Instruments {
             "lanekeeper.sheds",
             "Jobs sent back because a limit was reached",
             |counts| {
-                grid(Limit::ALL.into_iter(), |lane, limit| {
-                    let count = counts.sheds.get(lane.index(), limit as usize);
+                grid(&Limit::ALL, |lane, limit| {
+                    let count = counts.sheds.get(lane.index(), *limit as usize);
                     (vec![("limit", limit.as_str())], count)
                 })
             },
@@ -133,8 +133,8 @@ impl Instruments {
             "devotel.messaging.rate_limiter.fallback",
             "Decisions, admit or shed, made without the shared counter",
             |counts| {
-                grid(StoreError::ALL.into_iter(), |lane, why| {
-                    let count = counts.fallbacks.get(lane.index(), why as usize);
+                grid(&StoreError::ALL, |lane, why| {
+                    let count = counts.fallbacks.get(lane.index(), *why as usize);
                     (vec![("reason", why.as_str())], count)
                 })
             },
@@ -239,13 +239,13 @@ fn by_lane(read: impl Fn(Lane) -> u64) -> Vec<Cell> {
 }
 
 /// One cell for each lane and item; `read` gives the item's labels and the count.
-fn grid<Item: Clone>(
-    items: impl Iterator<Item = Item> + Clone,
-    read: impl Fn(Lane, Item) -> (Vec<(&'static str, &'static str)>, u64),
+fn grid<Item>(
+    items: &[Item],
+    read: impl Fn(Lane, &Item) -> (Vec<(&'static str, &'static str)>, u64),
 ) -> Vec<Cell> {
     let mut cells = Vec::new();
     for lane in Lane::ALL {
-        for item in items.clone() {
+        for item in items {
             let (labels, count) = read(lane, item);
             let labels = labels
                 .into_iter()

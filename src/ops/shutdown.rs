@@ -55,7 +55,7 @@ impl Shutdown {
                 () = soft.cancelled() => {}
             }
             soft.cancel();
-            let polite = grace - FOR_CLOSING.min(grace / 5);
+            let polite = grace.saturating_sub(FOR_CLOSING.min(grace / 5));
             tokio::select! {
                 _ = signals.recv() => tracing::warn!("stopping at once: asked a second time"),
                 () = tokio::time::sleep(polite) => {

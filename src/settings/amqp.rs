@@ -35,10 +35,4 @@ impl Amqp {
             connect_timeout: section.millis("connect_timeout_ms", 100..=60_000)?,
         })
     }
-
-    /// The URL to connect to, with its password, the heartbeat and the time-out in it.
-    #[must_use]
-    pub fn connection_url(&self) -> String {
-        self.url.expose(self.heartbeat, self.connect_timeout)
-    }
 }

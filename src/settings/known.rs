@@ -91,7 +91,10 @@ impl Known {
         };
         self.paths()
             .map(here)
-            .min_by_key(|known| strsim::damerau_levenshtein(known, wrong))
+            .min_by_key(|known| {
+                let inside = known.starts_with(wrong);
+                (!inside, strsim::damerau_levenshtein(known, wrong))
+            })
             .unwrap_or_default()
     }
 }

@@ -1,7 +1,6 @@
 //! Addresses of services. Each is checked before anything connects, and shown without its secrets.
 
 use std::fmt;
-use std::time::Duration;
 
 use thiserror::Error;
 use url::Url;
@@ -15,9 +14,6 @@ pub enum UrlError {
          - . _ ~ percent-encoded (# is %23, / is %2F, @ is %40, % is %25)"
     )]
     Shape(&'static str),
-    /// lapin reads an IPv6 address in a URL as no host, and would connect to this machine.
-    #[error("a host name or IPv4 address: IPv6 addresses are not read from AMQP URLs")]
-    Ipv6,
     /// The heartbeat and the connection's time-out are settings.
     #[error(
         "a URL without heartbeat and connection_timeout: amqp.heartbeat_s and amqp.connect_timeout_ms set them"
@@ -46,9 +42,6 @@ impl AmqpUrl {
     /// [`UrlError`], which says what was expected.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         let mut url = split(text, &["amqp", "amqps"], AMQP_SHAPE)?;
-        if matches!(url.host_str(), Some(host) if host.starts_with('[')) {
-            return Err(UrlError::Ipv6);
-        }
         for (name, _) in url.query_pairs() {
             match &*name {
                 "frame_max" | "channel_max" | "auth_mechanism" => {}
@@ -62,17 +55,10 @@ impl AmqpUrl {
         Ok(Self(url))
     }
 
-    /// The URL with its password and with these timings in the form that lapin reads.
+    /// The URL with its password.
     #[must_use]
-    pub fn expose(&self, heartbeat: Duration, connect_timeout: Duration) -> String {
-        let mut url = self.0.clone();
-        url.query_pairs_mut()
-            .append_pair("heartbeat", &heartbeat.as_secs().to_string())
-            .append_pair(
-                "connection_timeout",
-                &connect_timeout.as_millis().to_string(),
-            );
-        url.into()
+    pub fn expose(&self) -> &Url {
+        &self.0
     }
 }
 
@@ -99,8 +85,8 @@ impl RedisUrl {
 
     /// The URL with its password.
     #[must_use]
-    pub fn expose(&self) -> &str {
-        self.0.as_str()
+    pub fn expose(&self) -> &Url {
+        &self.0
     }
 }
 
@@ -195,3 +181,120 @@ macro_rules! shown_without_secrets {
 }
 
 shown_without_secrets!(AmqpUrl, RedisUrl, CarrierUrl);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percent_encoded_password_and_vhost_are_read() {
+        let url =
+            AmqpUrl::parse("amqp://user:a%23b%24c%2Fd%40e%25f@host:5673/%2Fmsg%20lanes").unwrap();
+        assert_eq!(url.to_string(), "amqp://host:5673/%2Fmsg%20lanes");
+        assert_eq!(url.expose().password(), Some("a%23b%24c%2Fd%40e%25f"));
+    }
+
+    #[test]
+    fn no_vhost_and_a_slash_mean_the_vhost_slash() {
+        for text in ["amqp://host", "amqp://host/", "amqp://host/%2F"] {
+            let url = AmqpUrl::parse(text).unwrap();
+            assert_eq!(url.expose().path(), "/%2F", "{text}");
+        }
+        let named = AmqpUrl::parse("amqps://host/lanes").unwrap();
+        assert_eq!(named.expose().path(), "/lanes");
+    }
+
+    #[test]
+    fn an_unencoded_password_is_refused_with_advice_and_not_shown() {
+        let passwords = [
+            "S3NT#INEL",
+            "1#S3NT",
+            "S3NT/INEL",
+            "1/S3NT",
+            "S3NT?INEL",
+            "12?S3NT",
+            "S3NT%INEL",
+            "S3NT%zz",
+            "S3NT%ff",
+            "a#b$c/d@e%f",
+        ];
+        for password in passwords {
+            let refused = [
+                AmqpUrl::parse(&format!("amqp://user:{password}@host/vhost")).unwrap_err(),
+                RedisUrl::parse(&format!("redis://user:{password}@host/0")).unwrap_err(),
+                CarrierUrl::parse(&format!("https://user:{password}@host/path")).unwrap_err(),
+            ];
+            for error in refused {
+                let text = error.to_string();
+                assert!(text.contains("percent-encoded"), "{password}: {text}");
+                assert!(!text.contains("S3NT"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_schemes_and_no_host_are_refused() {
+        for text in [
+            "",
+            "host",
+            "http://host",
+            "amqp://",
+            "amqp:///vhost",
+            "amqp:host",
+            "redis://host",
+            " amqp://host",
+            "amqp://host\n",
+        ] {
+            assert!(AmqpUrl::parse(text).is_err(), "{text:?}");
+        }
+        for text in [
+            "amqp://host",
+            "unix:///run/redis",
+            "redis://",
+            "redis://host/x",
+            "redis://host?a=b",
+        ] {
+            assert!(RedisUrl::parse(text).is_err(), "{text:?}");
+        }
+        for text in [
+            "ftp://host",
+            "file:///etc/passwd",
+            "https://",
+            "host/path",
+            "https://host/#x",
+        ] {
+            assert!(CarrierUrl::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn parameters_that_settings_own_or_nobody_reads_are_refused() {
+        assert!(AmqpUrl::parse("amqp://host?frame_max=8192").is_ok());
+        assert_eq!(
+            AmqpUrl::parse("amqp://host?heartbeat=5"),
+            Err(UrlError::Timings)
+        );
+        assert!(AmqpUrl::parse("amqp://host?hearbeat=5").is_err());
+        assert!(RedisUrl::parse("rediss://host:6380/3?protocol=resp3").is_ok());
+    }
+
+    #[test]
+    fn no_secret_is_shown() {
+        let shown = [
+            format!("{:?}", AmqpUrl::parse("amqp://S3NT:S3NT@host").unwrap()),
+            format!("{:?}", RedisUrl::parse("redis://:S3NT@[::1]:7/2").unwrap()),
+            format!(
+                "{:?}",
+                CarrierUrl::parse("https://S3NT:S3NT@host:8443/send?key=S3NT").unwrap()
+            ),
+        ];
+        assert_eq!(
+            shown,
+            [
+                "amqp://host/%2F",
+                "redis://[::1]:7/2",
+                "https://host:8443/send"
+            ]
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! `lanekeeper check`: are the settings right, and does every service answer?
+
+mod amqp;
+mod carrier;
+mod redis;
+
+use std::fmt;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use futures_util::future::join_all;
+use serde::Serialize;
+
+use crate::settings::{Settings, SettingsError};
+
+/// How to report.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Args {
+    /// Print one JSON object instead of lines.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How one thing that was looked at is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Ok,
+    Fail,
+    Note,
+}
+
+/// One line of the report.
+#[derive(Debug, Serialize)]
+struct Finding {
+    status: Status,
+    what: String,
+    detail: String,
+}
+
+impl Finding {
+    fn note(what: &str, detail: &str) -> Self {
+        Self {
+            status: Status::Note,
+            what: what.to_owned(),
+            detail: detail.to_owned(),
+        }
+    }
+
+    /// What looking at a service gave: what it is, or why it cannot be used.
+    fn of(what: impl Into<String>, result: Result<String, String>) -> Self {
+        let (status, detail) = match result {
+            Ok(detail) => (Status::Ok, detail),
+            Err(detail) => (Status::Fail, detail),
+        };
+        Self {
+            status,
+            what: what.into(),
+            detail,
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let status = match self.status {
+            Status::Ok => "ok",
+            Status::Fail => "FAIL",
+            Status::Note => "note",
+        };
+        write!(f, "{status:<4}  {:<16}  {}", self.what, self.detail)
+    }
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    ok: bool,
+    checks: &'a [Finding],
+}
+
+/// Looks at the settings and at every service that they name. Nothing is queued or sent. The exit
+/// code is 0 when all is well and 1 when something is not.
+///
+/// # Errors
+/// When the report cannot be written.
+pub async fn run(
+    settings: Result<Settings, SettingsError>,
+    args: Args,
+) -> anyhow::Result<ExitCode> {
+    let findings = match &settings {
+        Err(error) => vec![Finding::of("settings", Err(error.to_string()))],
+        Ok(settings) => look(settings).await,
+    };
+    let ok = findings
+        .iter()
+        .all(|finding| finding.status != Status::Fail);
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let checks = &findings;
+        writeln!(out, "{}", serde_json::to_string(&Report { ok, checks })?)?;
+    } else {
+        for finding in &findings {
+            writeln!(out, "{finding}")?;
+        }
+    }
+    Ok(if ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+async fn look(settings: &Settings) -> Vec<Finding> {
+    let carriers = settings.carriers.iter();
+    let carriers = join_all(carriers.map(|(name, carrier)| carrier::look(name, carrier)));
+    let (amqp, redis, carriers) = tokio::join!(
+        amqp::look(&settings.amqp),
+        redis::look(&settings.redis),
+        carriers
+    );
+    let valid = Finding::of("settings", Ok("valid".to_owned()));
+    let mut findings = vec![valid, amqp, redis];
+    findings.extend(carriers);
+    findings.extend(notes(settings));
+    findings
+}
+
+/// What is no fault, but should be known.
+fn notes(settings: &Settings) -> Vec<Finding> {
+    let delay = settings.lanes.shed_delay.as_millis();
+    let prefix = &settings.amqp.prefix;
+    vec![
+        Finding::note(
+            "shed delay",
+            &format!(
+                "{delay} ms, where {prefix}.<lane>.delay is first declared; to change it later, stop the workers, \
+                 let those two queues run empty, delete them and start the workers again"
+            ),
+        ),
+        Finding::note(
+            "database",
+            "none: deferral (not_before), pause and cancellation, opt-outs, frequency caps, quiet hours \
+             and the ledger do not exist without one",
+        ),
+    ]
+}

@@ -1,0 +1,76 @@
+//! Does Redis answer, take writes, and in time?
+
+use std::time::Instant;
+
+use deadpool_redis::redis::{self, AsyncConnectionConfig, Client, ErrorKind, RedisError};
+
+use super::Finding;
+use crate::settings::Redis;
+
+/// How long the key that is written lives, in milliseconds.
+const KEY_LIFE_MS: u64 = 1_000;
+
+pub(super) async fn look(settings: &Redis) -> Finding {
+    // Host names are looked up outside the client's own time-out.
+    let limit = settings.connect_timeout * 2;
+    let result = match tokio::time::timeout(limit, ask(settings)).await {
+        Ok(result) => result,
+        Err(_) => Err(format!("no answer within {} ms", limit.as_millis())),
+    };
+    let at = |text: String| format!("{}: {text}", settings.url);
+    Finding::of("redis", result.map(at).map_err(at))
+}
+
+async fn ask(settings: &Redis) -> Result<String, String> {
+    let client = Client::open(settings.url.expose().as_str()).map_err(|error| reason(&error))?;
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(settings.connect_timeout))
+        .set_response_timeout(Some(settings.connect_timeout));
+    let mut connection = client
+        .get_multiplexed_async_connection_with_config(&config)
+        .await
+        .map_err(|error| reason(&error))?;
+    let asked = Instant::now();
+    let answer: Result<(), RedisError> = redis::cmd("PING").query_async(&mut connection).await;
+    let took = asked.elapsed();
+    answer.map_err(|error| reason(&error))?;
+    redis::cmd("SET")
+        .arg(format!("{}:check", settings.prefix))
+        .arg("1")
+        .arg("PX")
+        .arg(KEY_LIFE_MS)
+        .query_async::<()>(&mut connection)
+        .await
+        .map_err(|error| format!("it answers, but takes no writes: {}", reason(&error)))?;
+    let millis = took.as_secs_f64() * 1_000.0;
+    if took > settings.timeout {
+        let allowed = settings.timeout.as_millis();
+        return Err(format!(
+            "answers in {millis:.1} ms; redis.timeout_ms allows {allowed}"
+        ));
+    }
+    Ok(format!("answers in {millis:.1} ms and takes writes"))
+}
+
+/// The kind of error and the server's code for it, such as WRONGPASS. Never the text: it can quote
+/// what was sent, and that may have been a password.
+fn reason(error: &RedisError) -> String {
+    if error.is_timeout() {
+        return "no answer in time".to_owned();
+    }
+    if error.is_connection_refusal() {
+        return "connection refused".to_owned();
+    }
+    match (error.kind(), error.code()) {
+        (ErrorKind::AuthenticationFailed, _) | (_, Some("WRONGPASS" | "NOAUTH")) => {
+            "user name or password refused".to_owned()
+        }
+        (ErrorKind::Io, _) => "the connection failed".to_owned(),
+        (_, Some(code)) if is_code(code) => format!("it says {code}"),
+        _ => error.category().to_owned(),
+    }
+}
+
+fn is_code(code: &str) -> bool {
+    code.len() <= 16 && code.bytes().all(|byte| byte.is_ascii_uppercase())
+}
