@@ -61,7 +61,11 @@ impl Http {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, reqwest::Error> {
         let client = Client::builder()
-            .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
+            .user_agent(concat!(
+                env!("CARGO_PKG_NAME"),
+                "/",
+                env!("CARGO_PKG_VERSION")
+            ))
             .default_headers(default_headers(settings))
             .redirect(redirect::Policy::none())
             // Each try is metered and claimed: none may happen inside the client.
@@ -100,7 +104,10 @@ impl Http {
         let header = header.and_then(|value| value.to_str().ok());
         let cap = self.retry_after_cap;
         let wait = header.and_then(|text| retry_after::wait(text, self.clock.now(), cap));
-        let detail = format!("the carrier answered with status {}", response.status().as_u16());
+        let detail = format!(
+            "the carrier answered with status {}",
+            response.status().as_u16()
+        );
         // Read to its end, so that the connection can serve the next try.
         let _ = reference::read_bounded(response).await;
         SendError {
@@ -143,7 +150,10 @@ fn default_headers(settings: &settings::Http) -> HeaderMap {
     };
     let (name, value) = match &settings.auth_header {
         None => (Ok(AUTHORIZATION), format!("Bearer {}", token.expose())),
-        Some(name) => (HeaderName::from_bytes(name.as_bytes()), token.expose().to_owned()),
+        Some(name) => (
+            HeaderName::from_bytes(name.as_bytes()),
+            token.expose().to_owned(),
+        ),
     };
     if let (Ok(name), Ok(mut value)) = (name, HeaderValue::from_str(&value)) {
         value.set_sensitive(true);

@@ -66,11 +66,15 @@ impl AnyCarrier {
             CarrierKind::Sandbox(sandbox) => Sandbox::open(sandbox, timeout, clock, random)
                 .map(Self::Sandbox)
                 .map_err(|why| CarrierError::Record { carrier, why }),
-            CarrierKind::Http(http) => {
-                Http::open(http, settings.max_in_flight, timeout, retry_after_cap, clock)
-                    .map(Self::Http)
-                    .map_err(|_| CarrierError::Client { carrier })
-            }
+            CarrierKind::Http(http) => Http::open(
+                http,
+                settings.max_in_flight,
+                timeout,
+                retry_after_cap,
+                clock,
+            )
+            .map(Self::Http)
+            .map_err(|_| CarrierError::Client { carrier }),
         }
     }
 }

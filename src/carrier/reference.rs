@@ -28,7 +28,9 @@ struct Answer {
 /// The reference in an answer. An answer that breaks off has none: the status said all.
 pub(super) async fn of(response: Response) -> Option<Arc<str>> {
     let header = response.headers().get(HEADER);
-    let header = header.and_then(|value| value.to_str().ok()).and_then(usable);
+    let header = header
+        .and_then(|value| value.to_str().ok())
+        .and_then(usable);
     let body = read_bounded(response).await;
     body.as_deref().and_then(in_json).or(header)
 }
@@ -69,7 +71,10 @@ mod tests {
     fn the_first_usable_name_counts() {
         let read = |body: &str| in_json(body.as_bytes());
         assert_eq!(read(r#"{"id":"a","message_id":"b"}"#).as_deref(), Some("a"));
-        assert_eq!(read(r#"{"id":null,"message_id":"b"}"#).as_deref(), Some("b"));
+        assert_eq!(
+            read(r#"{"id":null,"message_id":"b"}"#).as_deref(),
+            Some("b")
+        );
         assert_eq!(read(r#"{"ref":17,"other":{}}"#).as_deref(), Some("17"));
         let long = format!(r#"{{"id":"{}","ref":"r"}}"#, "x".repeat(129));
         assert_eq!(read(&long).as_deref(), Some("r"));
@@ -77,7 +82,15 @@ mod tests {
 
     #[test]
     fn anything_else_has_none() {
-        for body in ["", "ok", "[]", "null", r#"{"id":{}}"#, r#"{"id":""}"#, r#"{"id":"a\u0000"}"#] {
+        for body in [
+            "",
+            "ok",
+            "[]",
+            "null",
+            r#"{"id":{}}"#,
+            r#"{"id":""}"#,
+            r#"{"id":"a\u0000"}"#,
+        ] {
             assert_eq!(in_json(body.as_bytes()), None, "{body}");
         }
     }

@@ -36,7 +36,10 @@ mod tests {
         let read = |header| wait(header, now(), CAP);
         assert_eq!(read("7"), Some(Duration::from_secs(7)));
         assert_eq!(read(" 7 "), Some(Duration::from_secs(7)));
-        assert_eq!(read("Sun, 01 Mar 2026 12:01:30 GMT"), Some(Duration::from_secs(90)));
+        assert_eq!(
+            read("Sun, 01 Mar 2026 12:01:30 GMT"),
+            Some(Duration::from_secs(90))
+        );
         assert_eq!(read("86400"), Some(CAP));
         assert_eq!(read("99999999999999999999999"), Some(CAP));
         assert_eq!(read("Mon, 02 Mar 2026 12:00:00 GMT"), Some(CAP));
@@ -44,7 +47,16 @@ mod tests {
 
     #[test]
     fn nonsense_and_the_past_count_as_absent() {
-        for header in ["", "0", "-1", "1.5", "soon", "+3", "Sun, 01 Mar 2026 11:00:00 GMT", "１２"] {
+        for header in [
+            "",
+            "0",
+            "-1",
+            "1.5",
+            "soon",
+            "+3",
+            "Sun, 01 Mar 2026 11:00:00 GMT",
+            "１２",
+        ] {
             assert_eq!(wait(header, now(), CAP), None, "{header:?}");
         }
     }

@@ -117,11 +117,18 @@ fn pipeline(
         claim_life: settings.claims.life.unwrap_or_default(),
         ..RedisOptions::at(settings.redis.url.expose().as_ref())
     })?;
-    let meter = Failover::new(store, FailoverOptions::default(), telemetry.clone());
+    let meter = Failover::new(
+        store,
+        FailoverOptions::default(),
+        Arc::clone(&clock) as Arc<_>,
+        telemetry.clone(),
+    );
     let fleet = fleet(settings, &clock)?;
     let options = pipeline_options(settings);
     let (broker, meter) = (Arc::new(broker), Arc::new(meter));
-    Ok(Pipeline::new(broker, meter, fleet, clock, telemetry, options)?)
+    Ok(Pipeline::new(
+        broker, meter, fleet, clock, telemetry, options,
+    )?)
 }
 
 fn pipeline_options(settings: &Settings) -> PipelineOptions {
@@ -154,7 +161,10 @@ fn fleet(settings: &Settings, clock: &Arc<SystemClock>) -> anyhow::Result<Fleet<
             breaker: carrier.breaker,
         });
     }
-    let names: Vec<_> = carriers.iter().map(|carrier| Arc::clone(&carrier.name)).collect();
+    let names: Vec<_> = carriers
+        .iter()
+        .map(|carrier| Arc::clone(&carrier.name))
+        .collect();
     Ok(Fleet::new(carriers, |channel| {
         let name = settings.carriers.for_channel(channel);
         names.iter().position(|other| other == name).unwrap_or(0)

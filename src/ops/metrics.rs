@@ -89,28 +89,42 @@ struct Instruments {
 impl Instruments {
     /// What happens to jobs.
     fn jobs(&self) {
-        self.counter("lanekeeper.deliveries", "Messages delivered, by lane of their queue", |counts| {
-            by_lane(|lane| counts.deliveries.get(lane.index(), 0))
-        });
-        self.counter("lanekeeper.outcomes", "Jobs settled, by how they ended", |counts| {
-            let outcomes = all_outcomes().into_iter().enumerate();
-            grid(outcomes, |lane, (place, outcome)| {
-                let labels = [("outcome", outcome.as_str()), ("reason", outcome.reason())];
-                (labels.to_vec(), counts.outcomes.get(lane.index(), place))
-            })
-        });
-        self.counter("lanekeeper.sheds", "Jobs sent back because a limit was reached", |counts| {
-            grid(Limit::ALL.into_iter(), |lane, limit| {
-                let count = counts.sheds.get(lane.index(), limit as usize);
-                (vec![("limit", limit.as_str())], count)
-            })
-        });
-        self.counter("lanekeeper.retries", "Tries that failed and are repeated", |counts| {
-            by_lane(|lane| counts.retries.get(lane.index(), 0))
-        });
-        self.counter("lanekeeper.parks", "Jobs parked because their carrier is out", |counts| {
-            by_lane(|lane| counts.parks.get(lane.index(), 0))
-        });
+        self.counter(
+            "lanekeeper.deliveries",
+            "Messages delivered, by lane of their queue",
+            |counts| by_lane(|lane| counts.deliveries.get(lane.index(), 0)),
+        );
+        self.counter(
+            "lanekeeper.outcomes",
+            "Jobs settled, by how they ended",
+            |counts| {
+                let outcomes = all_outcomes().into_iter().enumerate();
+                grid(outcomes, |lane, (place, outcome)| {
+                    let labels = [("outcome", outcome.as_str()), ("reason", outcome.reason())];
+                    (labels.to_vec(), counts.outcomes.get(lane.index(), place))
+                })
+            },
+        );
+        self.counter(
+            "lanekeeper.sheds",
+            "Jobs sent back because a limit was reached",
+            |counts| {
+                grid(Limit::ALL.into_iter(), |lane, limit| {
+                    let count = counts.sheds.get(lane.index(), limit as usize);
+                    (vec![("limit", limit.as_str())], count)
+                })
+            },
+        );
+        self.counter(
+            "lanekeeper.retries",
+            "Tries that failed and are repeated",
+            |counts| by_lane(|lane| counts.retries.get(lane.index(), 0)),
+        );
+        self.counter(
+            "lanekeeper.parks",
+            "Jobs parked because their carrier is out",
+            |counts| by_lane(|lane| counts.parks.get(lane.index(), 0)),
+        );
     }
 
     /// What operators should look at when it grows.
@@ -130,11 +144,12 @@ impl Instruments {
             "Second sends that were prevented, or possible because a result was unknown",
             |counts| {
                 let kinds = DuplicateKind::ALL.into_iter();
-                kinds.map(|kind| {
-                    let count = counts.duplicates.get(kind as usize, 0);
-                    (vec![KeyValue::new("kind", kind.as_str())], count)
-                })
-                .collect()
+                kinds
+                    .map(|kind| {
+                        let count = counts.duplicates.get(kind as usize, 0);
+                        (vec![KeyValue::new("kind", kind.as_str())], count)
+                    })
+                    .collect()
             },
         );
         self.counter(
@@ -142,15 +157,21 @@ impl Instruments {
             "Values meant to choose a lane that nobody understands",
             |counts| {
                 let fields = HINT_FIELDS.into_iter().enumerate();
-                fields.map(|(place, field)| {
-                    (vec![KeyValue::new("field", field)], counts.hints.get(place, 0))
-                })
-                .collect()
+                fields
+                    .map(|(place, field)| {
+                        (
+                            vec![KeyValue::new("field", field)],
+                            counts.hints.get(place, 0),
+                        )
+                    })
+                    .collect()
             },
         );
-        self.counter("lanekeeper.publish_failures", "Publishes that failed and are repeated", |counts| {
-            vec![(Vec::new(), counts.publish_failures.load(Relaxed))]
-        });
+        self.counter(
+            "lanekeeper.publish_failures",
+            "Publishes that failed and are repeated",
+            |counts| vec![(Vec::new(), counts.publish_failures.load(Relaxed))],
+        );
     }
 
     /// What is so now.
@@ -160,7 +181,9 @@ impl Instruments {
         in_flight
             .with_description("Jobs at carriers")
             .with_callback(move |observer| {
-                for (labels, jobs) in by_lane(|lane| telemetry.counts().in_flight.get(lane.index(), 0)) {
+                for (labels, jobs) in
+                    by_lane(|lane| telemetry.counts().in_flight.get(lane.index(), 0))
+                {
                     observer.observe(jobs, &labels);
                 }
             })
@@ -182,7 +205,9 @@ impl Instruments {
             .with_unit("s")
             .with_description("Age of the oldest job in this worker's hands")
             .with_callback(move |observer| {
-                for (labels, millis) in by_lane(|lane| telemetry.counts().oldest_ms.get(lane.index(), 0)) {
+                for (labels, millis) in
+                    by_lane(|lane| telemetry.counts().oldest_ms.get(lane.index(), 0))
+                {
                     observer.observe(Duration::from_millis(millis).as_secs_f64(), &labels);
                 }
             })
@@ -222,7 +247,9 @@ fn grid<Item: Clone>(
     for lane in Lane::ALL {
         for item in items.clone() {
             let (labels, count) = read(lane, item);
-            let labels = labels.into_iter().map(|(name, value)| KeyValue::new(name, value));
+            let labels = labels
+                .into_iter()
+                .map(|(name, value)| KeyValue::new(name, value));
             let lane = KeyValue::new("lane", lane.as_str());
             cells.push((std::iter::once(lane).chain(labels).collect(), count));
         }

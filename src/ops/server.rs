@@ -126,12 +126,24 @@ async fn converse(stream: TcpStream, router: Router) {
 
 fn router(metrics: Metrics, readiness: ReadinessSource) -> Router {
     Router::new()
-        .route("/metrics", get(move || async move { show_metrics(&metrics) }))
-        .route("/healthz", get(|| async { json(StatusCode::OK, r#"{"alive":true}"#) }))
-        .route("/readyz", get(move || async move { show_readiness(&readiness()) }))
+        .route(
+            "/metrics",
+            get(move || async move { show_metrics(&metrics) }),
+        )
+        .route(
+            "/healthz",
+            get(|| async { json(StatusCode::OK, r#"{"alive":true}"#) }),
+        )
+        .route(
+            "/readyz",
+            get(move || async move { show_readiness(&readiness()) }),
+        )
         .fallback(|| async { json(StatusCode::NOT_FOUND, NOT_FOUND) })
         .method_not_allowed_fallback(|| async {
-            json(StatusCode::METHOD_NOT_ALLOWED, r#"{"error":"only GET is served here"}"#)
+            json(
+                StatusCode::METHOD_NOT_ALLOWED,
+                r#"{"error":"only GET is served here"}"#,
+            )
         })
 }
 
@@ -145,7 +157,10 @@ fn show_metrics(metrics: &Metrics) -> Response {
         }
         Err(error) => {
             tracing::error!(%error, "metrics cannot be shown");
-            json(StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"metrics cannot be shown"}"#)
+            json(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                r#"{"error":"metrics cannot be shown"}"#,
+            )
         }
     }
 }

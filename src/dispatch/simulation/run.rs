@@ -55,7 +55,10 @@ async fn play(plan: Arc<Plan>) -> Report {
     let stage = Stage {
         outside: outside.clone(),
         queues: queues.clone(),
-        store: MemoryStore::new(Duration::from_secs(900)),
+        store: MemoryStore::new(
+            Duration::from_secs(900),
+            Arc::new(SimulatedClock(outside.clone())),
+        ),
         telemetry: Telemetry::unexported(),
     };
     let mut workers: Vec<Worker> = (0..plan.workers)
@@ -182,7 +185,12 @@ impl Stage {
             outside: self.outside.clone(),
             worker: process,
         };
-        let meter = Failover::new(store, FailoverOptions::default(), self.telemetry.clone());
+        let meter = Failover::new(
+            store,
+            FailoverOptions::default(),
+            Arc::new(SimulatedClock(self.outside.clone())),
+            self.telemetry.clone(),
+        );
         let pipeline = Pipeline::new(
             Arc::new(broker),
             Arc::new(meter),

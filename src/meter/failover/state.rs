@@ -166,7 +166,10 @@ impl State {
     ) -> Vec<AccountAnswer> {
         self.note_call(&results, now.instant);
         let missing = std::iter::repeat(Err(StoreError::Failed));
-        let mut asked = plan.asked.into_iter().zip(results.into_iter().chain(missing));
+        let mut asked = plan
+            .asked
+            .into_iter()
+            .zip(results.into_iter().chain(missing));
         let mut answers = Vec::with_capacity(plan.entries.len());
         for entry in plan.entries {
             let known = match entry {
@@ -212,7 +215,12 @@ impl State {
     }
 
     /// Takes over what the store has decided.
-    fn adopt(&mut self, request: &AccountRequest, answer: StoreAnswer, now: Moment) -> AccountAnswer {
+    fn adopt(
+        &mut self,
+        request: &AccountRequest,
+        answer: StoreAnswer,
+        now: Moment,
+    ) -> AccountAnswer {
         let mut admitted = 0;
         let mut verdicts = answer.verdicts;
         for (job, verdict) in std::iter::zip(&request.jobs, &mut verdicts) {
@@ -269,7 +277,13 @@ impl State {
         now: Moment,
     ) -> AccountAnswer {
         let account = self.accounts.entry(request.account.clone()).or_default();
-        let verdicts = decide(request, &mut account.window, account.pending, &mut self.claims, now);
+        let verdicts = decide(
+            request,
+            &mut account.window,
+            account.pending,
+            &mut self.claims,
+            now,
+        );
         account.local = account.window.is_open(now.instant).then_some(why);
         for lane in Lane::ALL {
             let decisions = request.jobs.iter().filter(|job| job.lane == lane).count();

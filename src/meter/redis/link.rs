@@ -135,7 +135,10 @@ impl Open {
         let mut replies = self.ask(script, calls.iter(), false).await?;
         let missed = |reply: &Value| matches!(reply, Value::ServerError(error) if error.code() == "NOSCRIPT");
         if replies.iter().any(missed) {
-            let again = calls.iter().zip(&replies).filter(|(_, reply)| missed(reply));
+            let again = calls
+                .iter()
+                .zip(&replies)
+                .filter(|(_, reply)| missed(reply));
             let again: Vec<&Call> = again.map(|(call, _)| call).collect();
             let mut late = self.ask(script, again.into_iter(), true).await?.into_iter();
             for reply in replies.iter_mut().filter(|reply| missed(reply)) {
@@ -163,7 +166,10 @@ impl Open {
             asking.add_command(command);
         }
         let count = asking.len();
-        let replies = self.connection.send_packed_commands(&asking, 0, count).await;
+        let replies = self
+            .connection
+            .send_packed_commands(&asking, 0, count)
+            .await;
         let mut replies = replies.map_err(|error| errors::of_failure(&error))?;
         if replies.len() != count {
             return Err(StoreError::Failed);
