@@ -1,5 +1,6 @@
 //! Losing the broker, or a part of it, and coming back.
 
+use lanekeeper::dispatch::ports::Receipt;
 use lapin::options::QueueDeleteOptions;
 
 use super::*;
@@ -115,9 +116,8 @@ async fn a_channel_that_the_broker_closes_is_opened_again() {
     rig.publish_jobs(Lane::Marketing, 0, 2).await;
     let taken = rig.take(2).await;
     // A tag that was never delivered: the broker closes the channel with 406.
-    let mut wrong = taken[1].receipt;
-    wrong.tag = 1_000;
-    let all: Vec<_> = (1..=1_000).map(|tag| lanekeeper::dispatch::ports::Receipt { tag, ..wrong });
+    let receipt = taken[1].receipt;
+    let all = (1..=1_000).map(|tag| Receipt { tag, ..receipt }).collect();
     rig.broker.acknowledge(all);
     let gone = Instant::now();
     while rig.broker.is_live(&taken[0].receipt) {

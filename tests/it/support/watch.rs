@@ -34,7 +34,7 @@ pub struct CounterWatch {
 impl CounterWatch {
     /// The counter's key of an account under a prefix.
     pub fn key(prefix: &str, account: &str) -> String {
-        format!("{prefix}{{{account}}}:count")
+        format!("{prefix}:{{{account}}}:count")
     }
 
     /// Watches from now on.
