@@ -1,8 +1,10 @@
-//! Looks at the queues of one prefix from outside, and removes them.
+//! Looks at the queues of one prefix from outside.
 
-use lapin::options::{ExchangeDeleteOptions, QueueDeclareOptions, QueueDeleteOptions};
+use lapin::options::QueueDeclareOptions;
 use lapin::types::FieldTable;
-use lapin::{Channel, Connection, ConnectionProperties};
+use lapin::{Channel, Connection};
+
+use super::rabbit::connection;
 
 /// Every queue of a prefix, without the prefix.
 const QUEUES: [&str; 9] = [
@@ -17,18 +19,6 @@ const QUEUES: [&str; 9] = [
     "dead",
 ];
 
-const EXCHANGES: [&str; 9] = [
-    "send",
-    "shared",
-    "unrouted",
-    "transactional.shed",
-    "marketing.shed",
-    "transactional.park",
-    "marketing.park",
-    "admitted",
-    "outcomes",
-];
-
 /// The queues of one prefix.
 pub struct Queues {
     channel: Channel,
@@ -38,8 +28,7 @@ pub struct Queues {
 
 impl Queues {
     pub async fn connect(url: &str, prefix: &str) -> Self {
-        let opened = Connection::connect(url, ConnectionProperties::default()).await;
-        let connection = opened.expect("the broker answers");
+        let connection = connection(url).await;
         Self {
             channel: connection.create_channel().await.unwrap(),
             prefix: prefix.to_owned(),
@@ -67,25 +56,5 @@ impl Queues {
             sum += self.ready(queue).await;
         }
         sum
-    }
-
-    /// Removes every queue and exchange of the prefix, so that a shared broker stays small.
-    pub async fn remove(self) {
-        for queue in QUEUES {
-            let name = format!("{}.{queue}", self.prefix);
-            let options = QueueDeleteOptions::default();
-            self.channel
-                .queue_delete(name.into(), options)
-                .await
-                .unwrap();
-        }
-        for exchange in EXCHANGES {
-            let name = format!("{}.{exchange}", self.prefix);
-            let options = ExchangeDeleteOptions::default();
-            self.channel
-                .exchange_delete(name.into(), options)
-                .await
-                .unwrap();
-        }
     }
 }
