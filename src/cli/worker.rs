@@ -1,6 +1,5 @@
 //! `lanekeeper worker`: puts the parts together and takes them apart again.
 
-use std::num::NonZeroU16;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use crate::carrier::AnyCarrier;
 use crate::clock::SystemClock;
 use crate::dispatch::{Fleet, FleetCarrier, Pipeline, PipelineOptions, RetryPolicy};
 use crate::domain::Lane;
-use crate::intake::{AmqpBroker, AmqpOptions, Intake};
+use crate::intake::{AmqpBroker, Intake};
 use crate::meter::{Failover, FailoverOptions, RedisOptions, RedisStore};
 use crate::ops::{self, LaneReadiness, Metrics, Readiness, Shutdown};
 use crate::settings::Settings;
@@ -44,7 +43,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
 
     let (deliveries_in, deliveries) = mpsc::unbounded_channel();
     let mut intake = Intake::start(
-        amqp_options(&settings)?,
+        super::amqp::options(&settings)?,
         telemetry.clone(),
         deliveries_in,
         shutdown.soft.clone(),
@@ -67,13 +66,11 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     }
     intake.close(leave_by(&shutdown)).await;
     ops_stop.cancel();
-    match gave_up {
-        Some(error) => Err(error.into()),
-        None => {
-            tracing::info!("the worker has stopped");
-            Ok(ExitCode::SUCCESS)
-        }
+    if let Some(error) = gave_up {
+        return Err(error.into());
     }
+    tracing::info!("the worker has stopped");
+    Ok(ExitCode::SUCCESS)
 }
 
 /// In a hurry, what the broker has not heard by then it finds out by itself.
@@ -84,22 +81,6 @@ fn leave_by(shutdown: &Shutdown) -> Instant {
         LEAVE_WITHIN
     };
     Instant::now() + within
-}
-
-fn amqp_options(settings: &Settings) -> anyhow::Result<AmqpOptions> {
-    let amqp = &settings.amqp;
-    let host_name = std::env::var("HOSTNAME").unwrap_or_else(|_| std::process::id().to_string());
-    Ok(AmqpOptions {
-        prefix: amqp.prefix.to_string(),
-        prefetch: NonZeroU16::new(amqp.prefetch).context("amqp.prefetch must not be 0")?,
-        shed_delay: settings.lanes.shed_delay,
-        confirm_timeout: amqp.confirm_timeout,
-        heartbeat: amqp.heartbeat,
-        connect_timeout: amqp.connect_timeout,
-        host_name,
-        default_region: settings.jobs.default_region,
-        ..AmqpOptions::new(amqp.connection_url())
-    })
 }
 
 type WorkerPipeline = Pipeline<AmqpBroker, Failover<RedisStore>, AnyCarrier, SystemClock>;
@@ -115,7 +96,7 @@ fn pipeline(
         timeout: settings.redis.timeout,
         connect_timeout: settings.redis.connect_timeout,
         claim_life: settings.claims.life.unwrap_or_default(),
-        ..RedisOptions::at(settings.redis.url.expose().as_ref())
+        ..RedisOptions::at(settings.redis.url.expose().as_str())
     })?;
     let meter = Failover::new(
         store,
