@@ -107,7 +107,10 @@ impl ClaimBook {
                 carrier,
                 carrier_ref,
             } => {
-                if !matches!(self.standing(&key.0, &key.1, now.instant), Standing::Sent(_)) {
+                if !matches!(
+                    self.standing(&key.0, &key.1, now.instant),
+                    Standing::Sent(_)
+                ) {
                     let record = SentRecord {
                         at_ms: u64::try_from(now.wall.as_millisecond()).unwrap_or(0),
                         carrier: carrier.clone(),

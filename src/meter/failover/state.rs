@@ -10,7 +10,7 @@ use super::breaker::Breaker;
 use crate::dispatch::ports::{AccountAnswer, AccountRequest, Conclusion, JobRequest, TryResult};
 use crate::domain::{AccountId, Lane, Limit, MeterMode, Verdict};
 use crate::meter::claims::{ClaimBook, Moment, Standing};
-use crate::meter::local::{Pending, SWEEP_FROM, Window, decide};
+use crate::meter::local::{Asked, Pending, SWEEP_FROM, Window, decide};
 use crate::meter::{StoreAnswer, StoreError};
 use crate::telemetry::Telemetry;
 
@@ -144,16 +144,19 @@ impl State {
     }
 
     /// The store is being asked about these.
-    pub(super) fn start(&mut self, jobs: &[(AccountId, Pending)]) {
-        for (account, pending) in jobs {
-            self.account(account).pending.start(*pending);
+    pub(super) fn start(&mut self, jobs: &[(AccountId, Asked)], now: Instant) {
+        for (account, asked) in jobs {
+            let account = self.account(account);
+            account
+                .pending
+                .start(*asked, account.window.counter(now).count);
         }
     }
 
     /// It is being asked no more.
-    pub(super) fn finish(&mut self, jobs: &[(AccountId, Pending)]) {
-        for (account, pending) in jobs {
-            self.account(account).pending.finish(*pending);
+    pub(super) fn finish(&mut self, jobs: &[(AccountId, Asked)]) {
+        for (account, asked) in jobs {
+            self.account(account).pending.finish(*asked);
         }
     }
 
@@ -166,7 +169,10 @@ impl State {
     ) -> Vec<AccountAnswer> {
         self.note_call(&results, now.instant);
         let missing = std::iter::repeat(Err(StoreError::Failed));
-        let mut asked = plan.asked.into_iter().zip(results.into_iter().chain(missing));
+        let mut asked = plan
+            .asked
+            .into_iter()
+            .zip(results.into_iter().chain(missing));
         let mut answers = Vec::with_capacity(plan.entries.len());
         for entry in plan.entries {
             let known = match entry {
@@ -212,7 +218,12 @@ impl State {
     }
 
     /// Takes over what the store has decided.
-    fn adopt(&mut self, request: &AccountRequest, answer: StoreAnswer, now: Moment) -> AccountAnswer {
+    fn adopt(
+        &mut self,
+        request: &AccountRequest,
+        answer: StoreAnswer,
+        now: Moment,
+    ) -> AccountAnswer {
         let mut admitted = 0;
         let mut verdicts = answer.verdicts;
         for (job, verdict) in std::iter::zip(&request.jobs, &mut verdicts) {
@@ -269,7 +280,13 @@ impl State {
         now: Moment,
     ) -> AccountAnswer {
         let account = self.accounts.entry(request.account.clone()).or_default();
-        let verdicts = decide(request, &mut account.window, account.pending, &mut self.claims, now);
+        let verdicts = decide(
+            request,
+            &mut account.window,
+            &mut account.pending,
+            &mut self.claims,
+            now,
+        );
         account.local = account.window.is_open(now.instant).then_some(why);
         for lane in Lane::ALL {
             let decisions = request.jobs.iter().filter(|job| job.lane == lane).count();

@@ -45,9 +45,9 @@ pub(super) fn of_pool(error: &PoolError) -> StoreError {
 /// the cause stands in the text.
 fn of_code(code: &str, detail: &str) -> StoreError {
     let is = |known: &&str| code == *known || detail.contains(*known);
-    if READ_ONLY.iter().any(|known| is(&known)) {
+    if READ_ONLY.iter().any(|known| is(known)) {
         StoreError::ReadOnly
-    } else if DENIED.iter().any(|known| is(&known)) || detail.contains("can't run this command") {
+    } else if DENIED.iter().any(|known| is(known)) || detail.contains("can't run this command") {
         StoreError::Denied
     } else {
         StoreError::Failed
@@ -61,16 +61,32 @@ mod tests {
     #[test]
     fn codes_mean_what_they_say() {
         for (code, detail, expected) in [
-            ("READONLY", "You can't write against a read only replica.", StoreError::ReadOnly),
+            (
+                "READONLY",
+                "You can't write against a read only replica.",
+                StoreError::ReadOnly,
+            ),
             ("OOM", "command not allowed", StoreError::ReadOnly),
             ("MISCONF", "", StoreError::ReadOnly),
             ("NOREPLICAS", "", StoreError::ReadOnly),
-            ("ERR", "Error running script: -READONLY You can't write", StoreError::ReadOnly),
+            (
+                "ERR",
+                "Error running script: -READONLY You can't write",
+                StoreError::ReadOnly,
+            ),
             ("NOAUTH", "Authentication required.", StoreError::Denied),
             ("WRONGPASS", "", StoreError::Denied),
             ("NOPERM", "", StoreError::Denied),
-            ("ERR", "The user executing the script can't run this command or subcommand", StoreError::Denied),
-            ("LOADING", "Redis is loading the dataset in memory", StoreError::Failed),
+            (
+                "ERR",
+                "The user executing the script can't run this command or subcommand",
+                StoreError::Denied,
+            ),
+            (
+                "LOADING",
+                "Redis is loading the dataset in memory",
+                StoreError::Failed,
+            ),
             ("BUSY", "", StoreError::Failed),
             ("MOVED", "1 host:1", StoreError::Failed),
             ("ERR", "unknown", StoreError::Failed),
@@ -81,7 +97,10 @@ mod tests {
 
     #[test]
     fn time_outs_and_lost_connections_differ() {
-        use std::io::{Error, ErrorKind::{ConnectionRefused, ConnectionReset, TimedOut}};
+        use std::io::{
+            Error,
+            ErrorKind::{ConnectionRefused, ConnectionReset, TimedOut},
+        };
         let of = |kind| of_failure(&RedisError::from(Error::from(kind)));
         assert_eq!(of(TimedOut), StoreError::TimedOut);
         assert_eq!(of(ConnectionRefused), StoreError::Unreachable);

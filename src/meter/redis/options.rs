@@ -62,9 +62,13 @@ impl RedisOptions {
 /// Without the URL's user and password.
 impl fmt::Debug for RedisOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let host = url::Url::parse(&self.url)
-            .ok()
-            .and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port().unwrap_or(6379))));
+        let host = url::Url::parse(&self.url).ok().and_then(|url| {
+            Some(format!(
+                "{}:{}",
+                url.host_str()?,
+                url.port().unwrap_or(6379)
+            ))
+        });
         f.debug_struct("RedisOptions")
             .field("host", &host)
             .field("prefix", &self.prefix)
@@ -101,10 +105,19 @@ mod tests {
     fn options_that_cannot_work_are_refused() {
         let refused = |options: RedisOptions| RedisStore::new(options).unwrap_err();
         let good = RedisOptions::at("redis://localhost");
-        assert_eq!(refused(RedisOptions::at("nonsense")), RedisOptionsError::Url);
-        let tagged = RedisOptions { prefix: "a{b".to_owned(), ..good.clone() };
+        assert_eq!(
+            refused(RedisOptions::at("nonsense")),
+            RedisOptionsError::Url
+        );
+        let tagged = RedisOptions {
+            prefix: "a{b".to_owned(),
+            ..good.clone()
+        };
         assert_eq!(refused(tagged), RedisOptionsError::Prefix);
-        let hasty = RedisOptions { timeout: Duration::ZERO, ..good };
+        let hasty = RedisOptions {
+            timeout: Duration::ZERO,
+            ..good
+        };
         assert_eq!(refused(hasty), RedisOptionsError::Timeout);
     }
 }

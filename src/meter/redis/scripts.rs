@@ -58,9 +58,7 @@ impl Call {
         let mut call = Self::default();
         call.keys.push(keys.counter());
         call.args.push(millis(options.claim_life));
-        let terms = |job: &JobRequest| {
-            (request.ceilings.of_lane(job.lane), job.claim_for)
-        };
+        let terms = |job: &JobRequest| (request.ceilings.of_lane(job.lane), job.claim_for);
         for run in request.jobs.chunk_by(|a, b| terms(a) == terms(b)) {
             let (ceiling, claim_for) = terms(&run[0]);
             call.args.push(run.len().to_string());
