@@ -6,6 +6,7 @@
 //! account's next decision asks the shared counter again.
 
 mod announcer;
+mod backlog;
 mod breaker;
 mod keeper;
 mod state;

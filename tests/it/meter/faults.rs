@@ -283,7 +283,7 @@ async fn what_was_sent_meanwhile_is_known_everywhere_afterwards() {
     rig.server.thaw();
     rig.recovers().await;
 
-    sleep(Duration::from_millis(1_000)).await;
+    sleep(Duration::from_secs(1)).await;
     let other = RedisStore::new(RedisOptions::at(&rig.server.url())).unwrap();
     let copies: Vec<_> = tried.iter().map(again).collect();
     let (verdicts, _) = admit(&other, &copies).await;

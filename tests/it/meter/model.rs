@@ -86,7 +86,7 @@ fn steps(time_passes: bool) -> impl Strategy<Value = Vec<Step>> {
         Just(TryResult::NotSent),
         Just(TryResult::Unknown)
     ];
-    let pass = if time_passes { 1u32 } else { 0 };
+    let pass = u32::from(time_passes);
     let step = prop_oneof![
         4 => prop::collection::vec((0..12u8, lane), 0..8).prop_map(Step::Admit),
         3 => (0..12u8, prop::bool::weighted(0.8), result)
