@@ -1,3 +1,7 @@
 //! The `lanekeeper` program.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    lanekeeper::cli::main(std::env::args_os(), std::env::vars_os())
+}

@@ -1,2 +1,106 @@
-//! (to be written)
+//! The command line: one module per sub-command, each wiring what it needs.
+
 pub mod enqueue;
+pub mod worker;
+// check comes next
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::ops::logging;
+use crate::settings::Settings;
+
+/// The exit code of a command that was used wrongly, as clap has it, or whose settings are wrong.
+const USAGE: u8 = 2;
+
+/// Sends queued messages to carriers, in two lanes under one budget.
+///
+/// Jobs arrive in two RabbitMQ queues, transactional and marketing. Workers take them, keep each
+/// account within its budget by a counter in Redis, and hand them to a carrier. A part of each
+/// budget is kept for the transactional lane.
+#[derive(Debug, Parser)]
+#[command(name = "lanekeeper", version, propagate_version = true, after_help = EXAMPLES)]
+struct Cli {
+    /// A TOML file with settings that differ from the defaults (or LANEKEEPER_CONFIG).
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Take jobs from the queues and send them, until told to stop.
+    ///
+    /// SIGTERM or Ctrl-C lets it finish what it has begun, within worker.grace_s; a second one
+    /// hurries it. Run as many as you like: they share the budgets.
+    Worker,
+    /// Queue jobs from a file or from standard input.
+    Enqueue(enqueue::Args),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  lanekeeper check
+        see whether the settings are right and every service answers
+  lanekeeper worker
+        start a worker with the settings' defaults: services on this machine, and a sandbox for a carrier
+  LANEKEEPER__AMQP__URL=amqp://user:password@broker LANEKEEPER__LANES__BUDGET_PER_SECOND=250 lanekeeper worker
+        change settings by environment: LANEKEEPER__SECTION__KEY
+  lanekeeper worker --config /etc/lanekeeper.toml
+        change settings by a file; config/default.toml in the source lists all of them
+
+Logs go to standard error: text on a terminal, JSON otherwise.";
+
+/// Runs the program.
+#[must_use]
+pub fn main(
+    args: impl IntoIterator<Item = OsString>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(help_or_error) => {
+            let code = u8::try_from(help_or_error.exit_code()).unwrap_or(USAGE);
+            // Nothing is left to do when not even this can be printed.
+            let _ = help_or_error.print();
+            return code.into();
+        }
+    };
+    let settings = match Settings::load(cli.config.as_deref(), environment) {
+        Ok(settings) => settings,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return USAGE.into();
+        }
+    };
+    logging::start(settings.log);
+    run(cli.command, settings).unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(command: Command, settings: Settings) -> anyhow::Result<ExitCode> {
+    // Two libraries bring a TLS implementation each; without a choice the first handshake panics.
+    // A second choice in one process is refused, and then nothing is to be done.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = settings.worker.threads {
+        runtime.worker_threads(threads.get());
+    }
+    let runtime = runtime.enable_all().build()?;
+    let result = runtime.block_on(async {
+        match command {
+            Command::Worker => worker::run(settings).await,
+            Command::Enqueue(args) => enqueue::run(settings, args).await,
+        }
+    });
+    // A look-up of a host name may hang in a thread of its own: it must not keep the process.
+    runtime.shutdown_background();
+    result
+}

@@ -10,7 +10,7 @@ use super::names::Names;
 use super::outgoing::Outgoing;
 use super::publisher::Publisher;
 use super::settle::Settle;
-use super::status::Status;
+use super::status::{Readiness, Status};
 
 /// The message broker, as the pipeline sees it. Cheap to clone.
 #[derive(Clone)]
@@ -22,6 +22,12 @@ pub struct AmqpBroker {
 }
 
 impl AmqpBroker {
+    /// How the adapter is doing now. Cheap.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        self.status.readiness()
+    }
+
     async fn publish<T>(
         &self,
         items: Vec<T>,

@@ -1,1 +1,10 @@
-//! (to be written)
+//! What operators see and use: logs, metrics, health, shutdown. It decides nothing.
+
+pub mod logging;
+pub mod metrics;
+pub mod server;
+pub mod shutdown;
+
+pub use metrics::Metrics;
+pub use server::{LaneReadiness, Readiness, ReadinessSource, serve};
+pub use shutdown::Shutdown;

@@ -1,0 +1,258 @@
+//! Metrics: the process's own counts, for Prometheus.
+//!
+//! Counting costs an atomic addition; the instruments here only read when somebody asks. Labels are
+//! closed sets, and each combination is there from the start, so that a first event shows as an
+//! increase.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Meter, MeterProvider as _};
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use prometheus::{Registry, TextEncoder};
+use thiserror::Error;
+
+use crate::domain::{Lane, Limit, MeterMode};
+use crate::meter::StoreError;
+use crate::telemetry::{Counts, DuplicateKind, HINT_FIELDS, Telemetry, all_outcomes};
+
+/// Why there are no metrics.
+#[derive(Debug, Error)]
+pub enum MetricsError {
+    /// The exporter.
+    #[error("metrics cannot be set up: {0}")]
+    Setup(String),
+    /// The text.
+    #[error("metrics cannot be written: {0}")]
+    Render(#[from] prometheus::Error),
+}
+
+/// The metrics of one process.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    registry: Registry,
+    provider: SdkMeterProvider,
+}
+
+impl Metrics {
+    /// Metrics with nothing in them yet.
+    ///
+    /// # Errors
+    /// When the exporter cannot be set up.
+    pub fn new() -> Result<Self, MetricsError> {
+        let registry = Registry::new();
+        let exporter = opentelemetry_prometheus::exporter()
+            .with_registry(registry.clone())
+            .scope_info_enabled(false)
+            .without_target_info()
+            .build()
+            .map_err(|error| MetricsError::Setup(error.to_string()))?;
+        let provider = SdkMeterProvider::builder().with_reader(exporter).build();
+        Ok(Self { registry, provider })
+    }
+
+    /// Where [`Telemetry`] keeps its histograms.
+    #[must_use]
+    pub fn meter(&self) -> Meter {
+        self.provider.meter("lanekeeper")
+    }
+
+    /// Exports what the telemetry counts, and its gauges.
+    pub fn observe(&self, telemetry: &Telemetry) {
+        let instruments = Instruments {
+            meter: self.meter(),
+            telemetry: telemetry.clone(),
+        };
+        instruments.jobs();
+        instruments.troubles();
+        instruments.states();
+    }
+
+    /// The text that Prometheus reads.
+    ///
+    /// # Errors
+    /// When the text cannot be written.
+    pub fn render(&self) -> Result<String, MetricsError> {
+        Ok(TextEncoder::new().encode_to_string(&self.registry.gather())?)
+    }
+}
+
+/// One value with its labels.
+type Cell = (Vec<KeyValue>, u64);
+
+struct Instruments {
+    meter: Meter,
+    telemetry: Telemetry,
+}
+
+impl Instruments {
+    /// What happens to jobs.
+    fn jobs(&self) {
+        self.counter(
+            "lanekeeper.deliveries",
+            "Messages delivered, by lane of their queue",
+            |counts| by_lane(|lane| counts.deliveries.get(lane.index(), 0)),
+        );
+        self.counter(
+            "lanekeeper.outcomes",
+            "Jobs settled, by how they ended",
+            |counts| {
+                let outcomes = all_outcomes().into_iter().enumerate();
+                grid(outcomes, |lane, (place, outcome)| {
+                    let labels = [("outcome", outcome.as_str()), ("reason", outcome.reason())];
+                    (labels.to_vec(), counts.outcomes.get(lane.index(), place))
+                })
+            },
+        );
+        self.counter(
+            "lanekeeper.sheds",
+            "Jobs sent back because a limit was reached",
+            |counts| {
+                grid(Limit::ALL.into_iter(), |lane, limit| {
+                    let count = counts.sheds.get(lane.index(), limit as usize);
+                    (vec![("limit", limit.as_str())], count)
+                })
+            },
+        );
+        self.counter(
+            "lanekeeper.retries",
+            "Tries that failed and are repeated",
+            |counts| by_lane(|lane| counts.retries.get(lane.index(), 0)),
+        );
+        self.counter(
+            "lanekeeper.parks",
+            "Jobs parked because their carrier is out",
+            |counts| by_lane(|lane| counts.parks.get(lane.index(), 0)),
+        );
+    }
+
+    /// What operators should look at when it grows.
+    fn troubles(&self) {
+        self.counter(
+            "devotel.messaging.rate_limiter.fallback",
+            "Decisions, admit or shed, made without the shared counter",
+            |counts| {
+                grid(StoreError::ALL.into_iter(), |lane, why| {
+                    let count = counts.fallbacks.get(lane.index(), why as usize);
+                    (vec![("reason", why.as_str())], count)
+                })
+            },
+        );
+        self.counter(
+            "lanekeeper.duplicates",
+            "Second sends that were prevented, or possible because a result was unknown",
+            |counts| {
+                let kinds = DuplicateKind::ALL.into_iter();
+                kinds
+                    .map(|kind| {
+                        let count = counts.duplicates.get(kind as usize, 0);
+                        (vec![KeyValue::new("kind", kind.as_str())], count)
+                    })
+                    .collect()
+            },
+        );
+        self.counter(
+            "lanekeeper.unrecognised_hints",
+            "Values meant to choose a lane that nobody understands",
+            |counts| {
+                let fields = HINT_FIELDS.into_iter().enumerate();
+                fields
+                    .map(|(place, field)| {
+                        (
+                            vec![KeyValue::new("field", field)],
+                            counts.hints.get(place, 0),
+                        )
+                    })
+                    .collect()
+            },
+        );
+        self.counter(
+            "lanekeeper.publish_failures",
+            "Publishes that failed and are repeated",
+            |counts| vec![(Vec::new(), counts.publish_failures.load(Relaxed))],
+        );
+    }
+
+    /// What is so now.
+    fn states(&self) {
+        let in_flight = self.meter.u64_observable_gauge("lanekeeper.in_flight");
+        let telemetry = self.telemetry.clone();
+        in_flight
+            .with_description("Jobs at carriers")
+            .with_callback(move |observer| {
+                for (labels, jobs) in
+                    by_lane(|lane| telemetry.counts().in_flight.get(lane.index(), 0))
+                {
+                    observer.observe(jobs, &labels);
+                }
+            })
+            .build();
+        let mode = self.meter.u64_observable_gauge("lanekeeper.meter_mode");
+        let telemetry = self.telemetry.clone();
+        mode.with_description("1 for the counter that decides, 0 for the other")
+            .with_callback(move |observer| {
+                let present = telemetry.counts().meter_mode.load(Relaxed);
+                for mode in MeterMode::ALL {
+                    let labels = [KeyValue::new("mode", mode.as_str())];
+                    observer.observe(u64::from(mode as u64 == present), &labels);
+                }
+            })
+            .build();
+        let oldest = self.meter.f64_observable_gauge("lanekeeper.oldest");
+        let telemetry = self.telemetry.clone();
+        oldest
+            .with_unit("s")
+            .with_description("Age of the oldest job in this worker's hands")
+            .with_callback(move |observer| {
+                for (labels, millis) in
+                    by_lane(|lane| telemetry.counts().oldest_ms.get(lane.index(), 0))
+                {
+                    observer.observe(Duration::from_millis(millis).as_secs_f64(), &labels);
+                }
+            })
+            .build();
+    }
+
+    fn counter(
+        &self,
+        name: &'static str,
+        description: &'static str,
+        read: impl Fn(&Counts) -> Vec<Cell> + Send + Sync + 'static,
+    ) {
+        let telemetry = self.telemetry.clone();
+        self.meter
+            .u64_observable_counter(name)
+            .with_description(description)
+            .with_callback(move |observer| {
+                for (labels, count) in read(telemetry.counts()) {
+                    observer.observe(count, &labels);
+                }
+            })
+            .build();
+    }
+}
+
+fn by_lane(read: impl Fn(Lane) -> u64) -> Vec<Cell> {
+    let cell = |lane: Lane| (vec![KeyValue::new("lane", lane.as_str())], read(lane));
+    Lane::ALL.map(cell).into()
+}
+
+/// One cell for each lane and item; `read` gives the item's labels and the count.
+fn grid<Item: Clone>(
+    items: impl Iterator<Item = Item> + Clone,
+    read: impl Fn(Lane, Item) -> (Vec<(&'static str, &'static str)>, u64),
+) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for lane in Lane::ALL {
+        for item in items.clone() {
+            let (labels, count) = read(lane, item);
+            let labels = labels
+                .into_iter()
+                .map(|(name, value)| KeyValue::new(name, value));
+            let lane = KeyValue::new("lane", lane.as_str());
+            cells.push((std::iter::once(lane).chain(labels).collect(), count));
+        }
+    }
+    cells
+}
