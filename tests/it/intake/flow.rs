@@ -3,7 +3,7 @@
 use lanekeeper::intake::{
     AmqpOptions, Endpoint, IntakeError, Names, Verdict, connection, topology,
 };
-use lapin::options::{QueueBindOptions, QueueDeclareOptions};
+use lapin::options::{QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::AMQPValue;
 
 use super::*;
@@ -242,10 +242,7 @@ async fn events_reach_whoever_listens_and_nobody_has_to() {
     assert_eq!(rig.broker.announce(vec![events()]).await, [Ok(())]);
     let channel = &rig.channel;
     let (queue, none) = (rig.name("listener"), FieldTable::default());
-    let options = QueueDeclareOptions {
-        exclusive: true,
-        ..QueueDeclareOptions::default()
-    };
+    let options = QueueDeclareOptions::default();
     channel
         .queue_declare(queue.clone(), options, none.clone())
         .await
@@ -258,6 +255,8 @@ async fn events_reach_whoever_listens_and_nobody_has_to() {
         .unwrap();
     assert_eq!(rig.broker.announce(vec![events()]).await, [Ok(())]);
     rig.awaits_in("listener", 1).await;
+    let (queue, options) = (rig.name("listener"), QueueDeleteOptions::default());
+    channel.queue_delete(queue, options).await.unwrap();
     rig.close().await;
 }
 

@@ -1,6 +1,6 @@
 //! Brokers for tests: the shared one, and private ones that may be broken at will.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -28,6 +28,7 @@ pub struct Rabbit {
     amqp_port: u16,
     distribution_port: u16,
     epmd_port: u16,
+    port_mapper: Child,
     server: Option<Child>,
     frozen: bool,
 }
@@ -47,6 +48,7 @@ impl Rabbit {
             amqp_port,
             distribution_port,
             epmd_port,
+            port_mapper: port_mapper(epmd_port),
             server: None,
             frozen: false,
         };
@@ -213,10 +215,28 @@ impl Rabbit {
 impl Drop for Rabbit {
     fn drop(&mut self) {
         self.kill();
-        let mut epmd = self.command("epmd");
-        let end = epmd.args(["-port", &self.epmd_port.to_string(), "-kill"]);
-        drop(end.stdout(Stdio::null()).stderr(Stdio::null()).status());
+        // Both fail only when it has ended already.
+        let _ = self.port_mapper.kill();
+        let _ = self.port_mapper.wait();
     }
+}
+
+/// Starts Erlang's port mapper as a child of this process. A node would start one by itself, but
+/// one that outlives it.
+fn port_mapper(port: u16) -> Child {
+    let mut command = Command::new("epmd");
+    command
+        .args(["-port", &port.to_string(), "-address", "127.0.0.1"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let child = command.spawn().expect("Erlang's epmd is installed");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < deadline, "epmd does not listen");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child
 }
 
 /// Little memory and little patience for clients that log nothing of use in tests.
