@@ -1,10 +1,13 @@
 //! Lanekeeper: a dispatch worker for outbound messages with two traffic lanes and one budget.
 
 pub mod accounts;
+pub mod backoff;
 pub mod carrier;
 pub mod cli;
+pub mod clock;
 pub mod dispatch;
 pub mod domain;
+pub mod embedded;
 pub mod intake;
 pub mod meter;
 pub mod ops;

@@ -93,6 +93,8 @@ pub struct Counts {
     pub retries: Grid<2, 1>,
     /// Decisions without the shared counter, by lane and place in [`StoreError::ALL`].
     pub fallbacks: Grid<2, 6>,
+    /// Place in [`StoreError::ALL`] of the last reason for deciding without the shared counter.
+    last_fallback: AtomicU64,
     /// Duplicates, by place in [`DuplicateKind::ALL`].
     pub duplicates: Grid<2, 1>,
     /// Lane hints that nobody understood, by place in [`HINT_FIELDS`].
@@ -137,6 +139,7 @@ impl Telemetry {
                 parks: Grid::new(),
                 retries: Grid::new(),
                 fallbacks: Grid::new(),
+                last_fallback: AtomicU64::new(0),
                 duplicates: Grid::new(),
                 hints: Grid::new(),
                 publish_failures: AtomicU64::new(0),
@@ -228,6 +231,25 @@ impl Telemetry {
         if let Some(place) = HINT_FIELDS.iter().position(|known| *known == field) {
             self.counts.hints.add(place, 0, 1);
         }
+    }
+
+    /// Sheds were decided without the shared counter, by what this process remembers of its own.
+    pub fn fell_open_again(&self, lane: Lane, decisions: u64) {
+        let why = self.counts.last_fallback.load(Relaxed);
+        let why = usize::try_from(why)
+            .unwrap_or(0)
+            .min(StoreError::ALL.len() - 1);
+        self.counts.fallbacks.add(lane.index(), why, decisions);
+    }
+
+    /// A message that cannot be read has been put into the dead queue.
+    pub fn buried(&self, queue: Lane, reason: &'static str, detail: &str) {
+        tracing::warn!(
+            queue = queue.as_str(),
+            reason,
+            detail,
+            "a message cannot be read; it lies in the dead queue"
+        );
     }
 
     /// Publishes failed and will be repeated.

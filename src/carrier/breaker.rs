@@ -78,6 +78,22 @@ impl Breaker {
         }
     }
 
+    /// The trial that was started was not made after all: the next one may be made at once.
+    pub fn trial_withdrawn(&mut self, now: Instant) {
+        if let State::Open {
+            openings,
+            trial: true,
+            ..
+        } = self.state
+        {
+            self.state = State::Open {
+                until: now,
+                openings,
+                trial: false,
+            };
+        }
+    }
+
     /// A call has ended; `reached` as [`reached`] tells it. Any success closes the breaker. While it
     /// is open, only the trial's failure counts: the failures of calls that were under way when it
     /// opened say nothing new.
@@ -243,5 +259,15 @@ mod tests {
             let later = breaker.allows(now + OPEN * 5);
             prop_assert!(matches!(later, Allowed::Yes | Allowed::Trial), "{later:?}");
         }
+    }
+
+    #[test]
+    fn a_trial_that_was_not_made_can_be_made_at_once() {
+        let (mut breaker, now) = opened();
+        let later = now + OPEN;
+        breaker.started(later);
+        assert!(matches!(breaker.allows(later), Allowed::No { .. }));
+        breaker.trial_withdrawn(later);
+        assert_eq!(breaker.allows(later), Allowed::Trial);
     }
 }

@@ -1,5 +1,6 @@
 //! The command line: one module per sub-command, each wiring what it needs.
 
+mod amqp;
 pub mod check;
 pub mod enqueue;
 pub mod worker;
@@ -45,7 +46,7 @@ enum Command {
     /// Nothing is queued or sent. The exit code is 0 when all is well, and 1 when something is not.
     Check(check::Args),
     /// Queue jobs from a file or from standard input.
-    Enqueue(enqueue::Args),
+    Enqueue(enqueue::EnqueueArgs),
 }
 
 const EXAMPLES: &str = "\
@@ -87,12 +88,20 @@ pub fn main(
             return USAGE.into();
         }
         (Command::Worker, Ok(settings)) => block_on(settings.worker.threads, worker::run(settings)),
-        (Command::Enqueue(args), Ok(settings)) => block_on(None, enqueue::run(settings, args)),
+        (Command::Enqueue(args), Ok(settings)) => block_on(None, run_enqueue(settings, args)),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+/// Queues a file; what is wrong with its rows goes to standard error.
+async fn run_enqueue(settings: Settings, args: enqueue::EnqueueArgs) -> anyhow::Result<ExitCode> {
+    let options = amqp::options(&settings)?;
+    let report = enqueue::run(&args, options, &mut std::io::stderr()).await?;
+    println!("{report}");
+    Ok(report.exit_code().into())
 }
 
 /// Runs a command on so many threads, or one per processor.

@@ -1,14 +1,174 @@
-//! `lanekeeper worker`.
+//! `lanekeeper worker`: puts the parts together and takes them apart again.
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
+use anyhow::Context;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::accounts::Directory;
+use crate::carrier::AnyCarrier;
+use crate::clock::SystemClock;
+use crate::dispatch::{Fleet, FleetCarrier, Pipeline, PipelineOptions, RetryPolicy};
+use crate::domain::Lane;
+use crate::intake::{AmqpBroker, Intake};
+use crate::meter::{Failover, FailoverOptions, RedisOptions, RedisStore};
+use crate::ops::{self, LaneReadiness, Metrics, Readiness, Shutdown};
 use crate::settings::Settings;
+use crate::telemetry::Telemetry;
+
+/// How long taking leave of the broker may take when there is no hurry.
+const LEAVE_WITHIN: Duration = Duration::from_secs(2);
+
+/// The longest that a job waits for its next try inside the worker; longer waits are spent in the
+/// parking queue.
+const LONGEST_WAIT_HERE: Duration = Duration::from_secs(2);
 
 /// Runs a worker until it is told to stop.
 ///
 /// # Errors
-/// When it cannot start.
-#[expect(clippy::unused_async, reason = "a stand-in")]
-pub async fn run(_settings: Settings) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("the worker is not wired yet")
+/// When it cannot start, or finds the broker in a state that only a person can mend.
+pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
+    let shutdown = Shutdown::listen(settings.worker.grace).context("cannot listen for signals")?;
+    let metrics = Metrics::new()?;
+    let telemetry = Telemetry::new(&metrics.meter());
+    metrics.observe(&telemetry);
+    let listener = TcpListener::bind(settings.ops.listen)
+        .await
+        .with_context(|| format!("cannot listen on {} (ops.listen)", settings.ops.listen))?;
+
+    let (deliveries_in, deliveries) = mpsc::unbounded_channel();
+    let mut intake = Intake::start(
+        super::amqp::options(&settings)?,
+        telemetry.clone(),
+        deliveries_in,
+        shutdown.soft.clone(),
+    )?;
+    let pipeline = pipeline(&settings, intake.broker(), telemetry)?;
+    let ops_stop = CancellationToken::new();
+    let readiness = Arc::new(readiness_of(intake.broker()));
+    tokio::spawn(ops::serve(listener, metrics, readiness, ops_stop.clone()));
+    tracing::info!(prefix = %settings.amqp.prefix, ops = %settings.ops.listen, "the worker has started");
+
+    let running = pipeline.run(deliveries, shutdown.soft.clone(), shutdown.hard.clone());
+    tokio::pin!(running);
+    let gave_up = tokio::select! {
+        () = &mut running => None,
+        error = intake.gave_up() => Some(error),
+    };
+    if gave_up.is_some() {
+        shutdown.soft.cancel();
+        running.await;
+    }
+    intake.close(leave_by(&shutdown)).await;
+    ops_stop.cancel();
+    if let Some(error) = gave_up {
+        return Err(error.into());
+    }
+    tracing::info!("the worker has stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// In a hurry, what the broker has not heard by then it finds out by itself.
+fn leave_by(shutdown: &Shutdown) -> Instant {
+    let within = if shutdown.hard.is_cancelled() {
+        LEAVE_WITHIN / 4
+    } else {
+        LEAVE_WITHIN
+    };
+    Instant::now() + within
+}
+
+type WorkerPipeline = Pipeline<AmqpBroker, Failover<RedisStore>, AnyCarrier, SystemClock>;
+
+fn pipeline(
+    settings: &Settings,
+    broker: AmqpBroker,
+    telemetry: Telemetry,
+) -> anyhow::Result<WorkerPipeline> {
+    let clock = Arc::new(SystemClock);
+    let store = RedisStore::new(RedisOptions {
+        prefix: format!("{}:", settings.redis.prefix),
+        timeout: settings.redis.timeout,
+        connect_timeout: settings.redis.connect_timeout,
+        claim_life: settings.claims.life.unwrap_or_default(),
+        ..RedisOptions::at(settings.redis.url.expose().as_str())
+    })?;
+    let meter = Failover::new(
+        store,
+        FailoverOptions::default(),
+        Arc::clone(&clock) as Arc<_>,
+        telemetry.clone(),
+    );
+    let fleet = fleet(settings, &clock)?;
+    let options = pipeline_options(settings);
+    let (broker, meter) = (Arc::new(broker), Arc::new(meter));
+    Ok(Pipeline::new(
+        broker, meter, fleet, clock, telemetry, options,
+    )?)
+}
+
+fn pipeline_options(settings: &Settings) -> PipelineOptions {
+    let directory = Directory::from_settings(settings);
+    PipelineOptions {
+        prefetch: usize::from(settings.amqp.prefetch),
+        sheds_per_second: Lane::ALL.map(|lane| settings.lanes.sheds_per_second(lane)),
+        retry: RetryPolicy {
+            max_attempts: settings.jobs.max_attempts,
+            base: settings.jobs.retry_base,
+            longest_here: LONGEST_WAIT_HERE,
+        },
+        announce_outcomes: settings.outcomes.enabled,
+        ceilings: Arc::new(move |account| directory.ceilings(account)),
+        try_seed: fastrand::u64(..),
+    }
+}
+
+fn fleet(settings: &Settings, clock: &Arc<SystemClock>) -> anyhow::Result<Fleet<AnyCarrier>> {
+    let mut carriers = Vec::new();
+    for (name, carrier) in settings.carriers.iter() {
+        let clock = Arc::clone(clock) as Arc<_>;
+        let cap = settings.jobs.retry_after_cap;
+        let adapter = AnyCarrier::open(name, carrier, cap, clock, fastrand::Rng::new())?;
+        carriers.push(FleetCarrier {
+            name: Arc::clone(name),
+            adapter: Arc::new(adapter),
+            max_in_flight: usize::from(carrier.max_in_flight),
+            timeout: carrier.timeout,
+            breaker: carrier.breaker,
+        });
+    }
+    let names: Vec<_> = carriers
+        .iter()
+        .map(|carrier| Arc::clone(&carrier.name))
+        .collect();
+    Ok(Fleet::new(carriers, |channel| {
+        let name = settings.carriers.for_channel(channel);
+        names.iter().position(|other| other == name).unwrap_or(0)
+    }))
+}
+
+fn readiness_of(broker: AmqpBroker) -> impl Fn() -> Readiness {
+    move || {
+        let state = broker.readiness();
+        let lane = |lane: Lane| {
+            let ready = state.consuming[lane.index()];
+            let reason = (!ready).then(|| {
+                let why = state.last_error.clone();
+                why.unwrap_or_else(|| "not connected to the broker yet".to_owned())
+            });
+            LaneReadiness {
+                lane: lane.as_str(),
+                ready,
+                reason,
+            }
+        };
+        Readiness {
+            lanes: Lane::ALL.map(lane).to_vec(),
+        }
+    }
 }

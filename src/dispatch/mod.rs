@@ -1,3 +1,34 @@
 //! The pipeline: take, slot, meter, send, settle.
+//!
+//! A delivery becomes a job [in hand](in_hand), stands in its [lane's queue](lane_queue) until the
+//! [dispatcher] takes it in drain order together with a [slot](slots) of its carrier, and is then
+//! metered. What is admitted is [sent](send), its result [recorded](record), its outcome
+//! [announced and acknowledged](settle). What is not admitted is held, or [departs](depart) to a
+//! queue that brings it back.
 
+mod ceilings;
+mod depart;
+mod dispatcher;
+mod fleet;
+mod in_hand;
+mod lane_queue;
+mod options;
+mod pace;
+mod pipeline;
 pub mod ports;
+mod record;
+mod retry;
+mod send;
+mod settle;
+#[cfg(test)]
+mod simulation;
+mod slots;
+#[cfg(test)]
+mod test_support;
+mod waiting;
+
+pub use fleet::{Fleet, FleetCarrier};
+pub use options::{CeilingsOf, PipelineOptions};
+pub use pipeline::Pipeline;
+pub use retry::{Retry, RetryPolicy};
+pub use slots::{Slots, TooFewSlots};

@@ -1,4 +1,7 @@
 //! The budgets: one counter per account, shared by all replicas, and what happens without it.
+//!
+//! [`RedisStore`] keeps the shared counters and the claims, [`MemoryStore`] does the same within
+//! one process. [`Failover`] stands in front of either: it answers always, and in time.
 
 use std::future::Future;
 
@@ -6,6 +9,16 @@ use thiserror::Error;
 
 use crate::dispatch::ports::{AccountRequest, Conclusion};
 use crate::domain::{Counter, Verdict};
+
+mod claims;
+mod failover;
+mod local;
+mod memory;
+mod redis;
+
+pub use failover::{Failover, FailoverOptions};
+pub use memory::MemoryStore;
+pub use redis::{RedisOptions, RedisOptionsError, RedisStore};
 
 /// A store's answer for one account.
 #[derive(Debug, Clone, PartialEq, Eq)]

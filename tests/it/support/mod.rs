@@ -1,6 +1,33 @@
 //! What the tests stand on: private services, worker processes, a stub carrier.
 
+pub mod jobs;
+pub mod queues;
 pub mod rabbit;
 pub mod redis;
+pub mod scene;
 pub mod stub;
+pub mod watch;
 pub mod worker;
+
+use std::time::Duration;
+
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::{Instant, sleep};
+
+/// Held by every test that measures times or loads the machine: one of them at a time.
+pub async fn heavy() -> MutexGuard<'static, ()> {
+    static HEAVY: Mutex<()> = Mutex::const_new(());
+    HEAVY.lock().await
+}
+
+/// Polls until `check` holds.
+///
+/// # Panics
+/// When it does not within `limit`.
+pub async fn eventually(what: &str, limit: Duration, mut check: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + limit;
+    while !check().await {
+        assert!(Instant::now() < deadline, "not within {limit:?}: {what}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,46 @@
+# `make` alone lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+ARGS ?=
+AMQP_URL := $(or $(LANEKEEPER__AMQP__URL),amqp://guest:guest@127.0.0.1:5672)
+REDIS_URL := $(or $(LANEKEEPER__REDIS__URL),redis://127.0.0.1:6379)
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: services
+services: ## RabbitMQ and Redis on loopback: those that answer, or Docker's, or Debian's
+	@scripts/services.sh up
+
+.PHONY: services-stop
+services-stop: ## End the services that `make services` started, and nothing else
+	@scripts/services.sh down
+
+.PHONY: test
+test: ## Every test, on real services (ARGS="name" for some of them)
+	@scripts/services.sh packages
+	@scripts/services.sh up test
+	$(CARGO) test --locked $(ARGS)
+
+.PHONY: run
+run: ## Services, then a worker whose carrier is a sandbox
+	@scripts/services.sh up run
+	$(CARGO) build --locked
+	@scripts/run.sh "$(AMQP_URL)" "$(REDIS_URL)"
+
+.PHONY: bench
+bench: ## Throughput against a bare consumer (ARGS=--quick for a short run)
+	@scripts/services.sh packages
+	@scripts/services.sh up test
+	$(CARGO) bench --locked --bench throughput -- $(ARGS)
+
+.PHONY: lint
+lint: ## Formatting, clippy and documentation, warnings being errors
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps

@@ -1,0 +1,265 @@
+//! How fast a worker is beside the least that a consumer can do on the same broker.
+//!
+//! Rounds alternate, because a machine's speed drifts: in each, a bare loop of the same client
+//! library (consume, acknowledge with `multiple` per batch) drains a quorum queue, and then a real
+//! worker process (unlimited budget, sandbox carrier, no outcome events) drains its transactional
+//! queue, both preloaded with the same jobs. Options: `--quick`, `--jobs N`, `--rounds N`.
+#![allow(
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "a benchmark reports by panicking, as a test does"
+)]
+
+#[path = "../tests/it/support/mod.rs"]
+#[allow(dead_code, reason = "tests need more of it than this")]
+mod support;
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use lapin::options::{
+    BasicAckOptions, BasicConsumeOptions, BasicQosOptions, ExchangeDeclareOptions,
+    ExchangeDeleteOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
+};
+use lapin::types::{AMQPValue, FieldTable};
+use lapin::{Channel, ExchangeKind};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use support::jobs::{Offer, Publisher};
+use support::queues::Queues;
+use support::rabbit::{connection, delete_topology, shared_amqp_url, unique_prefix};
+use support::worker::{Worker, WorkerConfig, declare};
+
+/// Unsettled deliveries per consumer, in both contestants.
+const PREFETCH: u16 = 1_000;
+/// Deliveries per acknowledgement of the bare loop.
+const BARE_BATCH: usize = 100;
+/// Between two looks at the worker's counter.
+const POLL: Duration = Duration::from_millis(5);
+
+struct Options {
+    jobs: usize,
+    rounds: usize,
+}
+
+impl Options {
+    fn read() -> Self {
+        let arguments: Vec<String> = std::env::args().collect();
+        let quick = arguments.iter().any(|argument| argument == "--quick");
+        let number = |name: &str| {
+            let place = arguments.iter().position(|argument| argument == name)?;
+            Some(arguments.get(place + 1)?.parse().expect("a number"))
+        };
+        Self {
+            jobs: number("--jobs").unwrap_or(if quick { 20_000 } else { 100_000 }),
+            rounds: number("--rounds").unwrap_or(3),
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() {
+    let options = Options::read();
+    let mut bare = Vec::new();
+    let mut worker = Vec::new();
+    println!("{:>5} {:>12} {:>12}", "round", "bare/s", "worker/s");
+    for round in 1..=options.rounds {
+        bare.push(bare_round(options.jobs).await);
+        worker.push(worker_round(options.jobs).await);
+        println!(
+            "{round:>5} {:>12.0} {:>12.0}",
+            bare[round - 1],
+            worker[round - 1]
+        );
+    }
+    report(&options, &bare, &worker);
+}
+
+/// Jobs per second of the bare loop, from its first delivery until the broker has read its last
+/// acknowledgement.
+async fn bare_round(jobs: usize) -> f64 {
+    let queue = unique_prefix();
+    let url = shared_amqp_url();
+    let connection = connection(&url).await;
+    let channel = connection.create_channel().await.unwrap();
+    declare_queue(&channel, &queue, false).await;
+    bind_exchange(&channel, &queue).await;
+    let publisher = Publisher::connect(&url, &queue).await;
+    publisher.publish_all(&offers(jobs)).await;
+
+    channel
+        .basic_qos(PREFETCH, BasicQosOptions::default())
+        .await
+        .unwrap();
+    let options = BasicConsumeOptions::default();
+    let consumer = channel.basic_consume(
+        queue.as_str().into(),
+        "bare".into(),
+        options,
+        FieldTable::default(),
+    );
+    let mut consumer = consumer.await.unwrap();
+    let mut start = None;
+    for taken in 1..=jobs {
+        let delivery = consumer.next().await.unwrap().unwrap();
+        start.get_or_insert_with(Instant::now);
+        if taken % BARE_BATCH == 0 || taken == jobs {
+            let multiple = BasicAckOptions { multiple: true };
+            delivery.acker.ack(multiple).await.unwrap();
+        }
+    }
+    // The broker answers in order, so its answer shows that it has read all acknowledgements.
+    declare_queue(&channel, &queue, true).await;
+    let took = start.expect("at least one job").elapsed();
+    remove(&channel, &queue).await;
+    per_second(jobs, took)
+}
+
+/// Lets the publisher of the tests, which knows only `<prefix>.send`, reach the queue.
+async fn bind_exchange(channel: &Channel, queue: &str) {
+    let exchange = format!("{queue}.send");
+    let options = ExchangeDeclareOptions::default();
+    let none = FieldTable::default;
+    let declared = channel.exchange_declare(
+        exchange.as_str().into(),
+        ExchangeKind::Fanout,
+        options,
+        none(),
+    );
+    declared.await.unwrap();
+    let options = QueueBindOptions::default();
+    let bound = channel.queue_bind(queue.into(), exchange.into(), "".into(), options, none());
+    bound.await.unwrap();
+}
+
+async fn remove(channel: &Channel, queue: &str) {
+    let options = QueueDeleteOptions::default();
+    channel.queue_delete(queue.into(), options).await.unwrap();
+    let exchange = format!("{queue}.send");
+    let options = ExchangeDeleteOptions::default();
+    channel
+        .exchange_delete(exchange.into(), options)
+        .await
+        .unwrap();
+}
+
+async fn declare_queue(channel: &Channel, queue: &str, passive: bool) {
+    let mut arguments = FieldTable::default();
+    arguments.insert(
+        "x-queue-type".into(),
+        AMQPValue::LongString("quorum".into()),
+    );
+    let options = QueueDeclareOptions {
+        passive,
+        durable: true,
+        ..QueueDeclareOptions::default()
+    };
+    let declared = channel.queue_declare(queue.into(), options, arguments);
+    declared.await.unwrap();
+}
+
+/// Jobs per second of a worker, from the first dispatch that its counter shows to the last.
+async fn worker_round(jobs: usize) -> f64 {
+    let prefix = unique_prefix();
+    let config = WorkerConfig::new(&prefix)
+        .set("LANES__BUDGET_PER_SECOND", 1_000_000_000)
+        .set("CARRIERS__DEFAULT__KIND", "sandbox")
+        .set("AMQP__PREFETCH", PREFETCH)
+        .set("OUTCOMES__ENABLED", false);
+    declare(&config).await;
+    let publisher = Publisher::connect(&shared_amqp_url(), &prefix).await;
+    publisher.publish_all(&offers(jobs)).await;
+
+    let worker = Worker::spawn(&config);
+    let (start, already) = first_dispatch(&worker).await;
+    let mut dispatched = already;
+    while dispatched < jobs {
+        sleep(POLL).await;
+        dispatched = count_dispatched(&worker).await;
+    }
+    let took = start.elapsed();
+    worker.stop().await;
+    let queues = Queues::connect(&shared_amqp_url(), &prefix).await;
+    assert_eq!(queues.all_ready().await, 0, "everything was acknowledged");
+    delete_topology(&shared_amqp_url(), &prefix).await;
+    per_second(jobs - already, took)
+}
+
+/// The instant of the first look that showed dispatches, and how many it showed.
+async fn first_dispatch(worker: &Worker) -> (Instant, usize) {
+    loop {
+        if worker.is_ready().await {
+            let dispatched = count_dispatched(worker).await;
+            if dispatched > 0 {
+                return (Instant::now(), dispatched);
+            }
+        }
+        sleep(POLL).await;
+    }
+}
+
+async fn count_dispatched(worker: &Worker) -> usize {
+    let labels = [("outcome", "dispatched")];
+    let count = worker.count("lanekeeper_outcomes_total", &labels).await;
+    usize::try_from(count).expect("few enough")
+}
+
+fn offers(jobs: usize) -> Vec<Offer> {
+    Offer::many(jobs, "job", |id| Offer::otp("bench", id))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a few hundred thousand at most")]
+fn per_second(jobs: usize, took: Duration) -> f64 {
+    jobs as f64 / took.as_secs_f64()
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 {
+        sorted[middle]
+    } else {
+        f64::midpoint(sorted[middle - 1], sorted[middle])
+    }
+}
+
+fn summary(values: &[f64]) -> serde_json::Value {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(0.0, f64::max);
+    json!({
+        "per_second": values.iter().map(|value| value.round()).collect::<Vec<_>>(),
+        "median": median(values).round(),
+        "least": least.round(),
+        "most": most.round(),
+        "spread_percent": ((most - least) / median(values) * 100.0).round(),
+    })
+}
+
+fn report(options: &Options, bare: &[f64], worker: &[f64]) {
+    let ratio = median(worker) / median(bare);
+    let ratios: Vec<f64> = worker.iter().zip(bare).map(|(w, b)| w / b).collect();
+    println!(
+        "median {:.0} and {:.0}: the worker reaches {:.2} of the bare loop (rounds: {ratios:.2?})",
+        median(bare),
+        median(worker),
+        ratio,
+    );
+    let body = json!({
+        "jobs": options.jobs,
+        "rounds": options.rounds,
+        "job_bytes": Offer::otp("bench", "job-12345").body().len(),
+        "prefetch": PREFETCH,
+        "processors": std::thread::available_parallelism().map_or(0, usize::from),
+        "bare": summary(bare),
+        "worker": summary(worker),
+        "ratio_of_medians": (ratio * 1000.0).round() / 1000.0,
+    });
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    let folder = std::path::Path::new(&target).join("bench");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("throughput.json");
+    std::fs::write(&file, format!("{body:#}\n")).unwrap();
+    println!("written to {}", file.display());
+}

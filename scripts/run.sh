@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Runs a worker with a sandbox carrier on the broker $1 and the Redis $2, and says how to use it.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+program=${CARGO_TARGET_DIR:-target}/debug/lanekeeper
+sent=${CARGO_TARGET_DIR:-target}/sandbox.jsonl
+export LANEKEEPER__AMQP__URL=$1 LANEKEEPER__REDIS__URL=$2
+export LANEKEEPER__OPS__LISTEN=${LANEKEEPER__OPS__LISTEN:-127.0.0.1:9464}
+export LANEKEEPER__CARRIERS__DEFAULT__KIND=${LANEKEEPER__CARRIERS__DEFAULT__KIND:-sandbox}
+if [[ $LANEKEEPER__CARRIERS__DEFAULT__KIND == sandbox ]]; then
+    export LANEKEEPER__CARRIERS__DEFAULT__SANDBOX_RECORD_FILE=${LANEKEEPER__CARRIERS__DEFAULT__SANDBOX_RECORD_FILE:-$sent}
+fi
+
+cat <<TEXT
+
+A worker is about to run; Ctrl-C ends it. From another terminal:
+
+  publish   printf '%s\n' '{"id":"hello-1","to":"+447700900123","body":"Hello"}' |
+              $program enqueue - --account demo --channel sms --origin api --batch hello
+  look      tail -f ${LANEKEEPER__CARRIERS__DEFAULT__SANDBOX_RECORD_FILE:-the carrier}
+            curl -s http://$LANEKEEPER__OPS__LISTEN/metrics
+            curl -s http://$LANEKEEPER__OPS__LISTEN/readyz
+
+TEXT
+exec "$program" worker

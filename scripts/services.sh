@@ -1,0 +1,326 @@
+#!/usr/bin/env bash
+# RabbitMQ and Redis on loopback, for tests and for trying the worker out.
+#
+#   scripts/services.sh up [test|run]   bring up what does not answer yet (default: both)
+#   scripts/services.sh packages        install the servers' packages, if they are missing
+#   scripts/services.sh down            end what `up` started, and nothing else
+#
+# A service that already answers at its URL is used as it is. Otherwise it is started: with Docker
+# Compose where an engine answers, else from Debian's packages as a private process whose data lies
+# under target/services. URLs: LANEKEEPER_TEST_AMQP_URL and LANEKEEPER_TEST_REDIS_URL (test),
+# LANEKEEPER__AMQP__URL and LANEKEEPER__REDIS__URL (run).
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+state=$root/target/services
+start_seconds=120
+default_amqp=amqp://guest:guest@127.0.0.1:5672
+default_redis=redis://127.0.0.1:6379
+
+say() { printf 'services: %s\n' "$*"; }
+fail() {
+    printf 'services: %s\n' "$*" >&2
+    exit 1
+}
+
+# --- URLs -------------------------------------------------------------------------------------
+
+# Sets scheme, user, password, host, port and path from URL $1, with default port $2.
+split_url() {
+    local rest=${1#*://} login=
+    scheme=${1%%://*}
+    path=
+    rest=${rest%%\?*}
+    if [[ $rest == */* ]]; then
+        path=${rest#*/}
+        rest=${rest%%/*}
+    fi
+    if [[ $rest == *@* ]]; then
+        login=${rest%@*}
+        rest=${rest##*@}
+    fi
+    user=$(percent_decode "${login%%:*}")
+    password=
+    [[ $login == *:* ]] && password=$(percent_decode "${login#*:}")
+    if [[ $rest == \[*\]* ]]; then
+        host=${rest%%]*}
+        host=${host#[}
+        rest=${rest##*]}
+    else
+        host=${rest%%:*}
+    fi
+    port=$2
+    if [[ $rest == *:* ]]; then port=${rest##*:}; fi
+}
+
+percent_decode() { printf '%b' "${1//%/\\x}"; }
+
+require_loopback() {
+    case $host in
+    127.* | localhost | ::1) ;;
+    *) fail "nothing answers at $scheme://$host:$port, and only loopback services can be started from here" ;;
+    esac
+    case $scheme in
+    amqp | redis) ;;
+    *) fail "nothing answers at $scheme://$host:$port, and services started from here speak no TLS" ;;
+    esac
+}
+
+# --- Whether a service answers ------------------------------------------------------------------
+
+# Sends $3 to host $1, port $2 and prints the first $4 bytes of the answer in hexadecimal.
+ask() {
+    timeout 3 bash -c '
+        exec 3<>"/dev/tcp/$1/$2" && printf "$3" >&3 && head -c "$4" <&3 | od -An -tx1 | tr -d " \n"
+    ' ask "$@" 2>/dev/null || true
+}
+
+# A broker's first frame is a method frame, whose first byte is 1. With TLS, an open port must do.
+amqp_answers() {
+    if [[ $scheme == amqps ]]; then
+        timeout 3 bash -c 'exec 3<>"/dev/tcp/$1/$2"' open "$host" "$port" 2>/dev/null
+    else
+        [[ $(ask "$host" "$port" 'AMQP\0\0\x09\x01' 1) == 01 ]]
+    fi
+}
+
+# `+PONG`, or `-NOAUTH …` from a server that wants a password first.
+redis_answers() {
+    if [[ $scheme == rediss ]]; then
+        timeout 3 bash -c 'exec 3<>"/dev/tcp/$1/$2"' open "$host" "$port" 2>/dev/null
+    else
+        case $(ask "$host" "$port" 'PING\r\n' 5) in
+        2b504f4e47 | 2d4e4f4155) true ;;
+        *) false ;;
+        esac
+    fi
+}
+
+# Waits for check $1 of the process with id $2 (empty: some container), whose log is $3.
+await() {
+    local deadline=$((SECONDS + start_seconds))
+    until "$1"; do
+        if [[ -n $2 ]] && ! kill -0 "$2" 2>/dev/null; then
+            tail -n 20 "$3" >&2 || true
+            fail "the server ended while starting; its log is $3"
+        fi
+        ((SECONDS < deadline)) || fail "no answer within $start_seconds s; the log is $3"
+        sleep 0.2
+    done
+}
+
+# --- Packages -----------------------------------------------------------------------------------
+
+as_root() {
+    if ((EUID == 0)); then "$@"; else sudo "$@"; fi
+}
+
+rabbitmq_sbin() {
+    local found
+    found=$(compgen -G '/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin' | sort -V | tail -n 1) || true
+    [[ -n $found ]] && printf '%s\n' "$found"
+}
+
+# Packages start their servers on all interfaces when installed; a policy of "no" stops that.
+install_packages() {
+    command -v apt-get >/dev/null ||
+        fail "missing: $*. Install them, or start RabbitMQ and Redis yourself and set their URLs"
+    say "installing Debian packages: $*"
+    local policy=/usr/sbin/policy-rc.d own_policy=no
+    if [[ ! -e $policy ]]; then
+        printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+        as_root chmod 755 "$policy"
+        own_policy=yes
+    fi
+    local install=(as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@")
+    local done=yes
+    "${install[@]}" </dev/null || { as_root apt-get update </dev/null && "${install[@]}" </dev/null; } || done=no
+    if [[ $own_policy == yes ]]; then as_root rm -f "$policy"; fi
+    [[ $done == yes ]] || fail "could not install: $*"
+    if [[ -d /run/systemd/system ]]; then
+        as_root systemctl disable "$@" >/dev/null 2>&1 || true
+    fi
+}
+
+packages() {
+    local missing=()
+    rabbitmq_sbin >/dev/null || missing+=(rabbitmq-server)
+    command -v redis-server >/dev/null || missing+=(redis-server)
+    command -v redis-cli >/dev/null || missing+=(redis-tools)
+    ((${#missing[@]} == 0)) || install_packages "${missing[@]}"
+    require_recent_rabbitmq
+}
+
+require_recent_rabbitmq() {
+    local version
+    version=$(rabbitmq_sbin)
+    version=${version#*rabbitmq_server-}
+    version=${version%%/*}
+    if [[ $(printf '%s\n' 3.10 "$version" | sort -V | head -n 1) != 3.10 ]]; then
+        fail "this system's RabbitMQ is $version, and Lanekeeper needs 3.10 (Debian 12, Ubuntu 24.04 or newer, or Docker)"
+    fi
+}
+
+# --- Starting -----------------------------------------------------------------------------------
+
+# Runs a command detached in directory $1, log in $1/log, and prints its process id.
+detach() {
+    local dir=$1
+    shift
+    cd "$dir"
+    setsid nohup "$@" >>"$dir/log" 2>&1 </dev/null &
+    local pid=$!
+    cd "$root"
+    echo "$pid"
+}
+
+rabbitmq_environment() {
+    local dir=$1 port=$2
+    export HOME=$dir
+    export ERL_EPMD_ADDRESS=127.0.0.1 ERL_EPMD_PORT=$((port > 2100 ? port - 1000 : port + 1000))
+    export RABBITMQ_NODENAME=lanekeeper-$port@localhost
+    export RABBITMQ_NODE_IP_ADDRESS=127.0.0.1 RABBITMQ_NODE_PORT=$port
+    export RABBITMQ_DIST_PORT=$((port + 20000 > 65535 ? port - 2000 : port + 20000))
+    export RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS='-kernel inet_dist_use_interface {127,0,0,1}'
+    export RABBITMQ_CONF_ENV_FILE=$dir/none RABBITMQ_ADVANCED_CONFIG_FILE=$dir/none
+    export RABBITMQ_CONFIG_FILE=$dir/rabbitmq.conf RABBITMQ_ENABLED_PLUGINS_FILE=$dir/plugins
+    export RABBITMQ_MNESIA_BASE=$dir/data RABBITMQ_LOG_BASE=$dir/logs
+    export RABBITMQ_SCHEMA_DIR=$dir/schema RABBITMQ_GENERATED_CONFIG_DIR=$dir/schema
+    export RABBITMQ_PID_FILE=$dir/rabbitmq.pid
+}
+
+start_rabbitmq() {
+    local dir=$state/rabbitmq-$port pid
+    mkdir -p "$dir/logs" "$dir/data" "$dir/schema"
+    [[ -e $dir/.erlang.cookie ]] || (umask 277 && head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$dir/.erlang.cookie")
+    echo '[].' >"$dir/plugins"
+    {
+        echo "default_user = ${user:-guest}"
+        echo "default_pass = ${password:-guest}"
+        [[ -z $path ]] || echo "default_vhost = $(percent_decode "$path")"
+        echo 'disk_free_limit.absolute = 200MB'
+    } >"$dir/rabbitmq.conf"
+    (
+        ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
+        rabbitmq_environment "$dir" "$port"
+        detach "$dir" epmd >"$dir/epmd.pid"
+        detach "$dir" "$(rabbitmq_sbin)/rabbitmq-server" >"$dir/pid"
+    )
+    pid=$(<"$dir/pid")
+    await amqp_answers "$pid" "$dir/log"
+    say "RabbitMQ started on $host:$port (process $pid, $dir)"
+}
+
+start_redis() {
+    local dir=$state/redis-$port pid options=(--bind 127.0.0.1 --port "$port" --save '' --appendonly no)
+    mkdir -p "$dir"
+    [[ -z $password ]] || options+=(--requirepass "$password")
+    detach "$dir" redis-server "${options[@]}" --dir "$dir" >"$dir/pid"
+    pid=$(<"$dir/pid")
+    await redis_answers "$pid" "$dir/log"
+    say "Redis started on $host:$port (process $pid, $dir)"
+}
+
+engine_answers() {
+    command -v docker >/dev/null && docker compose version >/dev/null 2>&1 &&
+        timeout 10 docker info >/dev/null 2>&1
+}
+
+compose() {
+    docker compose --project-name lanekeeper-services --file "$root/scripts/services.compose.yaml" "$@"
+}
+
+start_container() {
+    say "starting $1 with Docker Compose on $host:$port"
+    touch "$state/compose"
+    AMQP_PORT=$port REDIS_PORT=$port AMQP_USER=${user:-guest} AMQP_PASSWORD=${password:-guest} \
+        compose up --detach "$1" </dev/null
+    await "$2" '' "docker compose logs $1"
+}
+
+# --- Commands -----------------------------------------------------------------------------------
+
+ensure_amqp() {
+    split_url "$1" 5672
+    if amqp_answers; then
+        say "RabbitMQ answers at $host:$port"
+        return
+    fi
+    require_loopback
+    if engine_answers; then
+        start_container rabbitmq amqp_answers
+    else
+        packages
+        start_rabbitmq
+    fi
+}
+
+ensure_redis() {
+    split_url "$1" 6379
+    if redis_answers; then
+        say "Redis answers at $host:$port"
+        return
+    fi
+    require_loopback
+    if engine_answers; then
+        start_container redis redis_answers
+    else
+        packages
+        start_redis
+    fi
+}
+
+up() {
+    mkdir -p "$state"
+    exec 9>"$state/lock"
+    flock 9
+    case ${1:-all} in
+    test | all)
+        ensure_amqp "${LANEKEEPER_TEST_AMQP_URL:-$default_amqp}" 9>&-
+        ensure_redis "${LANEKEEPER_TEST_REDIS_URL:-$default_redis}" 9>&-
+        ;;&
+    run | all)
+        ensure_amqp "${LANEKEEPER__AMQP__URL:-$default_amqp}" 9>&-
+        ensure_redis "${LANEKEEPER__REDIS__URL:-$default_redis}" 9>&-
+        ;;
+    test) ;;
+    *) fail "up takes test or run, not $1" ;;
+    esac
+}
+
+# A process id may have been given to another process since: ours work in their own directory.
+stop_process() {
+    local file=$1 dir pid
+    dir=$(dirname "$file")
+    [[ -e $file ]] || return 0
+    pid=$(<"$file")
+    if [[ $(readlink "/proc/$pid/cwd" 2>/dev/null) == "$dir" ]]; then
+        kill -- "-$pid" 2>/dev/null || kill "$pid" 2>/dev/null || true
+        local deadline=$((SECONDS + 30))
+        while kill -0 "$pid" 2>/dev/null; do
+            ((SECONDS < deadline)) || kill -KILL -- "-$pid" 2>/dev/null || true
+            sleep 0.1
+        done
+        say "ended process $pid of $(basename "$dir")"
+    fi
+    rm -f "$file"
+}
+
+down() {
+    [[ -d $state ]] || return 0
+    local file
+    for file in "$state"/*/pid "$state"/*/epmd.pid; do
+        stop_process "$file"
+    done
+    if [[ -e $state/compose ]]; then
+        compose down --volumes </dev/null
+        rm -f "$state/compose"
+    fi
+}
+
+case ${1:-up} in
+up) up "${2:-all}" ;;
+packages) packages ;;
+down) down ;;
+*) fail "commands: up [test|run], packages, down" ;;
+esac

@@ -1,0 +1,133 @@
+//! The way back into the queues: shed and parked jobs, and undecodable messages.
+//!
+//! A job leaves this worker only when the broker has confirmed its copy. If it has not, the
+//! original is kept, and whatever happens to it next is decided anew.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::in_hand::{Departure, InHand};
+use super::ports::{Broker, DeadLetter, Receipt};
+use crate::domain::{Lane, Outcome};
+use crate::telemetry::Telemetry;
+
+/// The most messages that are published in one go.
+const BATCH: usize = 256;
+
+/// Something on its way out.
+#[derive(Debug)]
+pub(super) enum Departing {
+    /// A job on its way back to a queue.
+    Job(InHand, Departure),
+    /// A message on its way to the dead queue.
+    Dead(DeadMessage),
+}
+
+/// An undecodable message in hand.
+#[derive(Debug)]
+pub(super) struct DeadMessage {
+    pub receipt: Receipt,
+    /// The lane of the queue that it came from.
+    pub source_lane: Lane,
+    pub letter: DeadLetter,
+}
+
+/// What could not leave and is still in hand.
+#[derive(Debug)]
+pub(super) struct StillHere(pub Departing);
+
+/// The stage's own means.
+pub(super) struct Departures<B> {
+    pub broker: Arc<B>,
+    pub telemetry: Telemetry,
+}
+
+impl<B: Broker> Departures<B> {
+    /// Runs until the sending side is closed and everything has left.
+    pub async fn run<E: From<StillHere>>(
+        self,
+        mut departing: mpsc::UnboundedReceiver<Departing>,
+        still_here: mpsc::UnboundedSender<E>,
+    ) {
+        let mut batch = Vec::with_capacity(BATCH);
+        while departing.recv_many(&mut batch, BATCH).await > 0 {
+            let (jobs, dead) = split(std::mem::take(&mut batch));
+            let (jobs, dead) = tokio::join!(self.requeue(jobs), self.bury(dead));
+            for left in jobs.into_iter().chain(dead) {
+                // A receiver that is gone means that the worker is stopping.
+                let _ = still_here.send(E::from(StillHere(left)));
+            }
+        }
+    }
+
+    async fn requeue(&self, jobs: Vec<(InHand, Departure)>) -> Vec<Departing> {
+        if jobs.is_empty() {
+            return Vec::new();
+        }
+        let results = self
+            .broker
+            .requeue(jobs.iter().map(|(job, why)| job.requeue(*why)).collect())
+            .await;
+        let mut gone = Vec::with_capacity(jobs.len());
+        let mut here = Vec::new();
+        for ((job, why), result) in jobs.into_iter().zip(results) {
+            if result.is_ok() {
+                self.count(job.lane(), why);
+                gone.push(job.receipt);
+            } else {
+                here.push(Departing::Job(job, why));
+            }
+        }
+        self.telemetry.publish_failed(here.len() as u64);
+        self.broker.acknowledge(gone);
+        here
+    }
+
+    fn count(&self, lane: Lane, why: Departure) {
+        match why {
+            Departure::Shed(limit) => self.telemetry.shed(lane, limit),
+            Departure::Park => self.telemetry.parked(lane),
+        }
+    }
+
+    async fn bury(&self, dead: Vec<DeadMessage>) -> Vec<Departing> {
+        if dead.is_empty() {
+            return Vec::new();
+        }
+        let results = self
+            .broker
+            .bury(dead.iter().map(|message| message.letter.clone()).collect())
+            .await;
+        let mut gone = Vec::with_capacity(dead.len());
+        let mut here = Vec::new();
+        for (message, result) in dead.into_iter().zip(results) {
+            if result.is_ok() {
+                self.telemetry.buried(
+                    message.source_lane,
+                    message.letter.reason,
+                    &message.letter.detail,
+                );
+                self.telemetry.settled(message.source_lane, Outcome::Dead);
+                gone.push(message.receipt);
+            } else {
+                here.push(Departing::Dead(message));
+            }
+        }
+        self.telemetry.publish_failed(here.len() as u64);
+        self.broker.acknowledge(gone);
+        here
+    }
+}
+
+fn split(batch: Vec<Departing>) -> (Vec<(InHand, Departure)>, Vec<DeadMessage>) {
+    let mut jobs = Vec::with_capacity(batch.len());
+    let mut dead = Vec::new();
+    for departing in batch {
+        match departing {
+            Departing::Job(job, why) => jobs.push((job, why)),
+            Departing::Dead(message) => dead.push(message),
+        }
+    }
+    (jobs, dead)
+}

@@ -1,0 +1,129 @@
+//! Arrival: what a job must pass before it may stand in its lane's queue.
+
+use tokio::time::Instant;
+
+use super::{Dispatcher, standing};
+use crate::dispatch::depart::{DeadMessage, Departing};
+use crate::dispatch::in_hand::InHand;
+use crate::dispatch::ports::{Broker, Carrier, Clock, DeadLetter, Delivery, Meter, Receipt};
+use crate::dispatch::settle::Settlement;
+use crate::domain::{Decoded, Field, JobHead, Outcome, Refusal};
+
+impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
+    pub(super) fn on_deliveries(&mut self, batch: Vec<Delivery>) {
+        let now = Instant::now();
+        for delivery in batch {
+            self.on_delivery(delivery, now);
+        }
+    }
+
+    pub(super) fn on_delivery(&mut self, delivery: Delivery, now: Instant) {
+        let Delivery {
+            receipt,
+            source_lane,
+            headers,
+            received_at,
+            decoded,
+        } = delivery;
+        match decoded {
+            Decoded::Undecodable { detail, payload } => {
+                let letter = DeadLetter {
+                    reason: Outcome::Dead.reason(),
+                    detail,
+                    payload,
+                };
+                let _ = self.outlets.depart.send(Departing::Dead(DeadMessage {
+                    receipt,
+                    source_lane,
+                    letter,
+                }));
+            }
+            Decoded::Invalid {
+                head,
+                field,
+                detail,
+            } => {
+                let mut settlement = self.refusal(receipt, *head, Refusal::Invalid(field));
+                settlement.detail = Some(detail.into());
+                settlement.attempts = headers.attempts;
+                settlement.sheds = headers.sheds;
+                let _ = self.outlets.settle.send(settlement);
+            }
+            Decoded::Job(job) => {
+                let carrier = self.world.fleet.place_for(job.channel);
+                let attempts = headers.attempts;
+                let in_hand = InHand {
+                    job,
+                    receipt,
+                    headers,
+                    received_at,
+                    held_since: None,
+                    carrier,
+                    is_trial: false,
+                    attempts,
+                };
+                self.arrive(in_hand, now);
+            }
+        }
+    }
+
+    pub(super) fn refusal(&self, receipt: Receipt, head: JobHead, refusal: Refusal) -> Settlement {
+        Settlement {
+            receipt,
+            head,
+            outcome: Outcome::Refused(refusal),
+            detail: None,
+            carrier: None,
+            carrier_ref: None,
+            attempts: 0,
+            sheds: 0,
+            settled_at: self.world.clock.now(),
+            repeated: false,
+        }
+    }
+
+    /// What a job must pass before it may stand in the queue.
+    pub(super) fn arrive(&mut self, in_hand: InHand, now: Instant) {
+        let wall = self.world.clock.now();
+        if in_hand.job.is_expired(wall) {
+            return self.settle(in_hand, Outcome::Expired);
+        }
+        if (self.options.ceilings)(in_hand.account()).is_none() {
+            return self.settle(in_hand, Outcome::Refused(Refusal::UnknownAccount));
+        }
+        if in_hand
+            .job
+            .not_before
+            .is_some_and(|not_before| not_before > wall)
+        {
+            return self.settle(
+                in_hand,
+                Outcome::Refused(Refusal::Invalid(Field::NotBefore)),
+            );
+        }
+        let lane = in_hand.lane();
+        let standing = standing(&self.options, &self.reached, lane, in_hand.account(), now);
+        self.queues[lane.index()].push(in_hand, standing, now);
+    }
+
+    pub(super) fn decide_anew(&mut self, departing: Departing, now: Instant) {
+        match departing {
+            Departing::Job(in_hand, _) => {
+                if self.world.broker.is_live(&in_hand.receipt) {
+                    self.arrive(
+                        InHand {
+                            held_since: None,
+                            ..in_hand
+                        },
+                        now,
+                    );
+                }
+            }
+            Departing::Dead(message) => {
+                if self.world.broker.is_live(&message.receipt) {
+                    let _ = self.outlets.depart.send(Departing::Dead(message));
+                }
+            }
+        }
+    }
+}

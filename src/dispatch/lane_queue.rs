@@ -1,0 +1,530 @@
+//! The jobs of one lane that this worker holds and has not started.
+//!
+//! They stand in one stream per account and carrier, and the streams take turns, so that no
+//! account's flood stands in front of another's job. A stream whose account is over its ceiling is
+//! blocked until the window ends: its first few jobs are held for the opening, where the lane
+//! allows that, and the rest are surplus, to be shed.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::in_hand::InHand;
+use super::ports::Receipt;
+use crate::domain::AccountId;
+
+/// How many jobs may be held for a window's opening, and how long.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HoldLimits {
+    /// Jobs in all.
+    pub jobs: usize,
+    /// From the first instant of holding to the opening.
+    pub longest: Duration,
+}
+
+impl HoldLimits {
+    /// Nothing is held: whatever is over its ceiling is surplus.
+    pub const NONE: Self = Self {
+        jobs: 0,
+        longest: Duration::ZERO,
+    };
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct StreamKey {
+    account: AccountId,
+    carrier: usize,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    jobs: VecDeque<InHand>,
+    /// Set while the account is over its ceiling.
+    blocked_until: Option<Instant>,
+    /// How many of the first jobs are held; only while blocked.
+    held: usize,
+    /// Whether the stream stands in the list of those that may have surplus.
+    listed: bool,
+}
+
+/// What a look for the next job gave.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// The next job in turn.
+    Job(Box<InHand>),
+    /// There are ready jobs, but none whose carrier has a free slot.
+    NoSlot,
+    /// There is no ready job.
+    Nothing,
+}
+
+/// What an account allows: its lane's ceiling and, when that is reached, until when.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Standing {
+    pub ceiling: u32,
+    pub reached_until: Option<Instant>,
+}
+
+#[derive(Debug)]
+pub(super) struct LaneQueue {
+    limits: HoldLimits,
+    streams: HashMap<StreamKey, Stream>,
+    turn: VecDeque<StreamKey>,
+    surplus: VecDeque<StreamKey>,
+    /// Blocked streams by the end of their windows; the number keeps equal ends apart.
+    openings: BTreeMap<(Instant, u64), StreamKey>,
+    blocks: u64,
+    held: HashMap<AccountId, usize>,
+    held_in_all: usize,
+    len: usize,
+}
+
+impl LaneQueue {
+    pub fn new(limits: HoldLimits) -> Self {
+        Self {
+            limits,
+            streams: HashMap::new(),
+            turn: VecDeque::new(),
+            surplus: VecDeque::new(),
+            openings: BTreeMap::new(),
+            blocks: 0,
+            held: HashMap::new(),
+            held_in_all: 0,
+            len: 0,
+        }
+    }
+
+    /// Adds a job behind the others of its stream.
+    pub fn push(&mut self, job: InHand, standing: Standing, now: Instant) {
+        let key = StreamKey {
+            account: job.account().clone(),
+            carrier: job.carrier,
+        };
+        let stream = self.streams.entry(key.clone()).or_default();
+        let first = stream.jobs.is_empty();
+        stream.jobs.push_back(job);
+        self.len += 1;
+        if stream.blocked_until.is_some() {
+            self.hold_more(&key, standing.ceiling, now);
+        } else if first {
+            self.turn.push_back(key);
+        }
+    }
+
+    /// Puts a job that was taken back to the front of its stream.
+    pub fn put_back(&mut self, job: InHand) {
+        let key = StreamKey {
+            account: job.account().clone(),
+            carrier: job.carrier,
+        };
+        let stream = self.streams.entry(key.clone()).or_default();
+        let first = stream.jobs.is_empty();
+        stream.jobs.push_front(job);
+        self.len += 1;
+        if stream.blocked_until.is_some() {
+            self.list_surplus(&key);
+        } else if first {
+            self.turn.push_front(key);
+        }
+    }
+
+    /// Takes the next job in turn whose carrier has a slot. Accounts that turn out to be over
+    /// their ceiling are blocked on the way.
+    pub fn next(
+        &mut self,
+        now: Instant,
+        standing: impl Fn(&AccountId) -> Standing,
+        has_slot: impl Fn(usize) -> bool,
+    ) -> Next {
+        let mut slotless = false;
+        for _ in 0..self.turn.len() {
+            let Some(key) = self.turn.pop_front() else {
+                break;
+            };
+            let standing = standing(&key.account);
+            if let Some(until) = standing.reached_until {
+                self.block(&key, until, standing.ceiling, now);
+            } else if has_slot(key.carrier) {
+                if let Some(job) = self.take_first(key) {
+                    return Next::Job(Box::new(job));
+                }
+            } else {
+                slotless = true;
+                self.turn.push_back(key);
+            }
+        }
+        if slotless {
+            Next::NoSlot
+        } else {
+            Next::Nothing
+        }
+    }
+
+    /// Whether a job is ready: neither held nor of an account that is over its ceiling.
+    pub fn has_ready(&self, standing: impl Fn(&AccountId) -> Standing) -> bool {
+        self.turn
+            .iter()
+            .any(|key| standing(&key.account).reached_until.is_none())
+    }
+
+    /// Opens the streams whose windows have ended.
+    pub fn open(&mut self, now: Instant) {
+        while let Some(entry) = self
+            .openings
+            .first_entry()
+            .filter(|entry| entry.key().0 <= now)
+        {
+            let ((until, _), key) = entry.remove_entry();
+            let Some(stream) = self.streams.get_mut(&key) else {
+                continue;
+            };
+            if stream.blocked_until != Some(until) {
+                continue;
+            }
+            stream.blocked_until = None;
+            let held = std::mem::take(&mut stream.held);
+            let empty = stream.jobs.is_empty();
+            self.release_holds(&key.account, held);
+            if empty {
+                self.streams.remove(&key);
+            } else {
+                self.turn.push_front(key);
+            }
+        }
+    }
+
+    /// When the next window opens for which jobs stand here.
+    pub fn next_opening(&self) -> Option<Instant> {
+        self.openings
+            .first_key_value()
+            .map(|((until, _), _)| *until)
+    }
+
+    /// Takes a job that is over its account's ceiling and not held; the newest first, so that those
+    /// which have waited longest are here when the window opens.
+    pub fn take_surplus(&mut self) -> Option<InHand> {
+        while let Some(key) = self.surplus.pop_front() {
+            let Some(stream) = self.streams.get_mut(&key) else {
+                continue;
+            };
+            let has_surplus = stream.blocked_until.is_some() && stream.jobs.len() > stream.held;
+            if !has_surplus {
+                stream.listed = false;
+                continue;
+            }
+            let job = stream.jobs.pop_back();
+            self.surplus.push_back(key);
+            self.len -= usize::from(job.is_some());
+            return job;
+        }
+        None
+    }
+
+    /// Whether any job waits to be shed.
+    pub fn has_surplus(&self) -> bool {
+        self.surplus.iter().any(|key| {
+            self.streams.get(key).is_some_and(|stream| {
+                stream.blocked_until.is_some() && stream.jobs.len() > stream.held
+            })
+        })
+    }
+
+    /// Removes the jobs whose deliveries are gone: the broker delivers them again.
+    pub fn forget(&mut self, is_live: impl Fn(&Receipt) -> bool) {
+        let mut len = 0;
+        for stream in self.streams.values_mut() {
+            stream.jobs.retain(|job| is_live(&job.receipt));
+            len += stream.jobs.len();
+            if stream.held > stream.jobs.len() {
+                self.held_in_all -= stream.held - stream.jobs.len();
+                stream.held = stream.jobs.len();
+            }
+        }
+        self.len = len;
+        self.held.clear();
+        for (key, stream) in self.streams.iter().filter(|(_, stream)| stream.held > 0) {
+            *self.held.entry(key.account.clone()).or_default() += stream.held;
+        }
+        self.drop_empty_streams();
+    }
+
+    /// Jobs here, ready, held or surplus.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// When the oldest job here arrived.
+    pub fn oldest(&self) -> Option<Instant> {
+        self.streams
+            .values()
+            .filter_map(|stream| stream.jobs.front())
+            .map(|job| job.received_at)
+            .min()
+    }
+
+    fn take_first(&mut self, key: StreamKey) -> Option<InHand> {
+        let stream = self.streams.get_mut(&key)?;
+        let job = stream.jobs.pop_front();
+        self.len -= usize::from(job.is_some());
+        if stream.jobs.is_empty() {
+            self.streams.remove(&key);
+        } else {
+            self.turn.push_back(key);
+        }
+        job
+    }
+
+    fn block(&mut self, key: &StreamKey, until: Instant, ceiling: u32, now: Instant) {
+        let Some(stream) = self.streams.get_mut(key) else {
+            return;
+        };
+        stream.blocked_until = Some(until);
+        stream.held = 0;
+        self.blocks += 1;
+        self.openings.insert((until, self.blocks), key.clone());
+        // Jobs that have been held for as long as they may go first when the surplus is shed.
+        let longest = self.limits.longest;
+        let (held_long, others) = std::mem::take(&mut stream.jobs)
+            .into_iter()
+            .partition::<VecDeque<_>, _>(|job| {
+                job.held_since
+                    .is_some_and(|since| until.duration_since(since) > longest)
+            });
+        stream.jobs = others;
+        stream.jobs.extend(held_long);
+        self.hold_more(key, ceiling, now);
+    }
+
+    /// Holds as many of a blocked stream's first jobs as the limits allow.
+    fn hold_more(&mut self, key: &StreamKey, ceiling: u32, now: Instant) {
+        let account_limit = usize::try_from(ceiling).unwrap_or(usize::MAX);
+        let held_of_account = self.held.get(&key.account).copied().unwrap_or(0);
+        let room = account_limit
+            .saturating_sub(held_of_account)
+            .min(self.limits.jobs.saturating_sub(self.held_in_all));
+        let Some(stream) = self.streams.get_mut(key) else {
+            return;
+        };
+        let Some(until) = stream.blocked_until else {
+            return;
+        };
+        let longest = self.limits.longest;
+        let more = stream
+            .jobs
+            .iter_mut()
+            .skip(stream.held)
+            .take(room)
+            .map_while(|job| {
+                let since = *job.held_since.get_or_insert(now);
+                (until.duration_since(since) <= longest).then_some(())
+            })
+            .count();
+        stream.held += more;
+        if more > 0 {
+            *self.held.entry(key.account.clone()).or_default() += more;
+            self.held_in_all += more;
+        }
+        self.list_surplus(key);
+    }
+
+    fn list_surplus(&mut self, key: &StreamKey) {
+        if let Some(stream) = self.streams.get_mut(key)
+            && stream.jobs.len() > stream.held
+            && !stream.listed
+        {
+            stream.listed = true;
+            self.surplus.push_back(key.clone());
+        }
+    }
+
+    fn release_holds(&mut self, account: &AccountId, held: usize) {
+        self.held_in_all -= held;
+        if let Some(count) = self.held.get_mut(account) {
+            *count -= held;
+            if *count == 0 {
+                self.held.remove(account);
+            }
+        }
+    }
+
+    fn drop_empty_streams(&mut self) {
+        self.streams.retain(|_, stream| !stream.jobs.is_empty());
+        let streams = &self.streams;
+        self.turn.retain(|key| streams.contains_key(key));
+        self.surplus.retain(|key| streams.contains_key(key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_support::{in_hand, instant};
+    use super::*;
+
+    const HOLD: HoldLimits = HoldLimits {
+        jobs: 6,
+        longest: Duration::from_millis(1200),
+    };
+
+    fn open_standing(_: &AccountId) -> Standing {
+        Standing {
+            ceiling: 3,
+            reached_until: None,
+        }
+    }
+
+    fn reached(until: Instant) -> impl Fn(&AccountId) -> Standing {
+        move |_| Standing {
+            ceiling: 3,
+            reached_until: Some(until),
+        }
+    }
+
+    fn fill(queue: &mut LaneQueue, account: &str, count: usize, now: Instant) {
+        for n in 0..count {
+            queue.push(
+                in_hand(account, &format!("{account}-{n}")),
+                Standing {
+                    ceiling: 3,
+                    reached_until: None,
+                },
+                now,
+            );
+        }
+    }
+
+    fn drain(queue: &mut LaneQueue, now: Instant) -> Vec<String> {
+        std::iter::from_fn(|| match queue.next(now, open_standing, |_| true) {
+            Next::Job(job) => Some(job.job.head.id.to_string()),
+            Next::NoSlot | Next::Nothing => None,
+        })
+        .collect()
+    }
+
+    #[test]
+    fn accounts_take_turns_and_keep_their_own_order() {
+        let now = instant(0);
+        let mut queue = LaneQueue::new(HOLD);
+        fill(&mut queue, "a", 3, now);
+        fill(&mut queue, "b", 2, now);
+        assert_eq!(drain(&mut queue, now), ["a-0", "b-0", "a-1", "b-1", "a-2"]);
+        assert_eq!(queue.len(), 0);
+    }
+
+    #[test]
+    fn few_are_held_for_the_opening_and_the_newest_of_the_rest_go_first() {
+        let now = instant(0);
+        let mut queue = LaneQueue::new(HOLD);
+        fill(&mut queue, "a", 5, now);
+        assert!(matches!(
+            queue.next(now, reached(instant(900)), |_| true),
+            Next::Nothing
+        ));
+        let shed =
+            std::iter::from_fn(|| queue.take_surplus()).map(|job| job.job.head.id.to_string());
+        assert_eq!(shed.collect::<Vec<_>>(), ["a-4", "a-3"]);
+        assert_eq!((queue.len(), queue.next_opening()), (3, Some(instant(900))));
+        fill(&mut queue, "a", 1, now);
+        assert!(
+            queue.take_surplus().is_some(),
+            "the account's holds are full"
+        );
+        queue.open(instant(900));
+        assert_eq!(drain(&mut queue, instant(900)).len(), 3);
+    }
+
+    #[test]
+    fn holds_are_bounded_over_all_accounts() {
+        let now = instant(0);
+        let mut queue = LaneQueue::new(HOLD);
+        for account in ["a", "b", "c"] {
+            fill(&mut queue, account, 3, now);
+        }
+        while let Next::Job(_) = queue.next(now, reached(instant(900)), |_| true) {}
+        assert_eq!(std::iter::from_fn(|| queue.take_surplus()).count(), 3);
+        assert_eq!(queue.len(), 6);
+    }
+
+    #[test]
+    fn nothing_is_held_longer_than_allowed() {
+        let mut queue = LaneQueue::new(HOLD);
+        fill(&mut queue, "a", 2, instant(0));
+        queue.next(instant(0), reached(instant(900)), |_| true);
+        queue.open(instant(900));
+        queue.next(instant(900), reached(instant(1900)), |_| true);
+        assert_eq!(
+            std::iter::from_fn(|| queue.take_surplus()).count(),
+            2,
+            "1.9 s would be too long"
+        );
+    }
+
+    #[test]
+    fn without_holding_everything_over_the_ceiling_is_surplus_until_the_window_opens() {
+        let now = instant(0);
+        let mut queue = LaneQueue::new(HoldLimits::NONE);
+        fill(&mut queue, "a", 3, now);
+        queue.next(now, reached(instant(500)), |_| true);
+        assert!(queue.has_surplus());
+        assert_eq!(queue.take_surplus().unwrap().job.head.id.as_str(), "a-2");
+        queue.open(instant(500));
+        assert!(!queue.has_surplus() && queue.take_surplus().is_none());
+        assert_eq!(drain(&mut queue, instant(500)), ["a-0", "a-1"]);
+    }
+
+    #[test]
+    fn a_full_carrier_keeps_its_jobs_and_nobody_elses() {
+        let now = instant(0);
+        let mut queue = LaneQueue::new(HOLD);
+        fill(&mut queue, "a", 1, now);
+        let mut other = in_hand("b", "b-0");
+        other.carrier = 1;
+        queue.push(
+            other,
+            Standing {
+                ceiling: 3,
+                reached_until: None,
+            },
+            now,
+        );
+        let Next::Job(job) = queue.next(now, open_standing, |carrier| carrier == 1) else {
+            panic!()
+        };
+        assert_eq!(job.job.head.id.as_str(), "b-0");
+        assert!(matches!(
+            queue.next(now, open_standing, |carrier| carrier == 1),
+            Next::NoSlot
+        ));
+    }
+
+    #[test]
+    fn what_was_put_back_comes_first() {
+        let now = instant(0);
+        let mut queue = LaneQueue::new(HOLD);
+        fill(&mut queue, "a", 2, now);
+        let Next::Job(first) = queue.next(now, open_standing, |_| true) else {
+            panic!()
+        };
+        queue.put_back(*first);
+        assert_eq!(drain(&mut queue, now), ["a-0", "a-1"]);
+    }
+
+    #[test]
+    fn jobs_of_a_lost_channel_are_forgotten_and_the_counts_follow() {
+        let now = instant(0);
+        let mut queue = LaneQueue::new(HOLD);
+        fill(&mut queue, "a", 5, now);
+        queue.next(now, reached(instant(900)), |_| true);
+        queue.forget(|_| false);
+        assert_eq!((queue.len(), queue.take_surplus().is_none()), (0, true));
+        fill(&mut queue, "a", 3, now);
+        queue.next(now, reached(instant(900)), |_| true);
+        assert!(
+            queue.take_surplus().is_none(),
+            "all three may be held again"
+        );
+        queue.open(instant(900));
+        assert_eq!(drain(&mut queue, instant(900)).len(), 3);
+    }
+}

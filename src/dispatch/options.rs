@@ -1,0 +1,50 @@
+//! What an operator can set about the pipeline.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::retry::RetryPolicy;
+use crate::domain::{AccountId, Ceilings};
+
+/// Looks an account's ceilings up; `None` when it is unknown and unknown accounts are refused.
+pub type CeilingsOf = Arc<dyn Fn(&AccountId) -> Option<Ceilings> + Send + Sync>;
+
+/// The pipeline's settings.
+#[derive(Clone)]
+pub struct PipelineOptions {
+    /// Messages that each lane's queue may have delivered and unsettled here.
+    pub prefetch: usize,
+    /// Jobs per second that may go back to the queues, by lane in drain order.
+    pub sheds_per_second: [u32; 2],
+    /// When jobs are tried again.
+    pub retry: RetryPolicy,
+    /// Whether outcome events are published.
+    pub announce_outcomes: bool,
+    /// The accounts.
+    pub ceilings: CeilingsOf,
+    /// What makes try ids differ from those of other workers.
+    pub try_seed: u64,
+}
+
+impl PipelineOptions {
+    /// The longest that a transactional job is held for its account's window.
+    pub const LONGEST_HOLD: Duration = Duration::from_millis(1200);
+
+    /// How many transactional jobs are held at once: a quarter of the prefetch.
+    #[must_use]
+    pub fn most_held(&self) -> usize {
+        (self.prefetch / 4).max(1)
+    }
+}
+
+impl fmt::Debug for PipelineOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PipelineOptions")
+            .field("prefetch", &self.prefetch)
+            .field("sheds_per_second", &self.sheds_per_second)
+            .field("retry", &self.retry)
+            .field("announce_outcomes", &self.announce_outcomes)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,122 @@
+//! First stage after a try: its end is recorded in the job's claim, before anything else is done
+//! with it, so that no other worker sends a job again whose result is known.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::fleet::Fleet;
+use super::in_hand::InHand;
+use super::ports::{Accepted, Clock, Conclusion, Meter, SendError, SendVerdict, TryResult};
+use super::send::Finished;
+use super::settle::Settlement;
+use crate::domain::{Failure, Outcome};
+
+/// The most tries that are recorded in one go.
+const BATCH: usize = 512;
+
+/// A job whose try failed in a way that may pass.
+#[derive(Debug)]
+pub(super) struct TryAgain {
+    pub in_hand: InHand,
+    /// How long the carrier asked to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+/// Where recorded tries go on to.
+pub(super) struct Recorder<M, C, K> {
+    pub meter: Arc<M>,
+    pub fleet: Arc<Fleet<C>>,
+    pub clock: Arc<K>,
+    pub max_attempts: u32,
+    pub settle: mpsc::UnboundedSender<Settlement>,
+}
+
+impl<M: Meter, C: Send + Sync + 'static, K: Clock> Recorder<M, C, K> {
+    /// Runs until the sending side is closed and everything is recorded.
+    pub async fn run<E: From<TryAgain>>(
+        self,
+        mut finished: mpsc::UnboundedReceiver<Vec<Finished>>,
+        again: mpsc::UnboundedSender<E>,
+    ) {
+        while let Some(mut batch) = finished.recv().await {
+            while batch.len() < BATCH {
+                let Ok(more) = finished.try_recv() else { break };
+                batch.extend(more);
+            }
+            self.meter
+                .conclude(batch.iter().map(|one| self.conclusion(one)).collect())
+                .await;
+            for one in batch {
+                self.pass_on(one, &again);
+            }
+        }
+    }
+
+    fn conclusion(&self, finished: &Finished) -> Conclusion {
+        let head = &finished.attempt.in_hand.job.head;
+        let result = match &finished.result {
+            Ok(accepted) => TryResult::Sent {
+                carrier: Arc::clone(&self.fleet.at(finished.attempt.in_hand.carrier).name),
+                carrier_ref: accepted.carrier_ref.clone(),
+            },
+            Err(error) => match error.verdict {
+                SendVerdict::Rejected | SendVerdict::NotSent => TryResult::NotSent,
+                SendVerdict::Unknown => TryResult::Unknown,
+            },
+        };
+        Conclusion {
+            account: head.account.clone(),
+            id: head.id.clone(),
+            try_id: finished.attempt.try_id,
+            result,
+        }
+    }
+
+    fn pass_on<E: From<TryAgain>>(&self, finished: Finished, again: &mpsc::UnboundedSender<E>) {
+        let mut in_hand = finished.attempt.in_hand;
+        in_hand.attempts = in_hand.attempts.saturating_add(1);
+        // A receiver that is gone means that the worker is stopping: the job stays with the broker.
+        match finished.result {
+            Ok(accepted) => {
+                let _ = self.settle.send(self.dispatched(in_hand, accepted));
+            }
+            Err(error) if error.verdict == SendVerdict::Rejected => {
+                let _ =
+                    self.settle
+                        .send(self.failed(in_hand, Failure::CarrierRejected, error.detail));
+            }
+            Err(error) if in_hand.attempts >= self.max_attempts => {
+                let _ = self.settle.send(self.failed(
+                    in_hand,
+                    Failure::AttemptsExhausted,
+                    error.detail,
+                ));
+            }
+            Err(SendError { retry_after, .. }) => {
+                let _ = again.send(E::from(TryAgain {
+                    in_hand,
+                    retry_after,
+                }));
+            }
+        }
+    }
+
+    fn dispatched(&self, in_hand: InHand, accepted: Accepted) -> Settlement {
+        let carrier = Arc::clone(&self.fleet.at(in_hand.carrier).name);
+        let mut settlement = Settlement::of(in_hand, Outcome::Dispatched, self.clock.now());
+        settlement.carrier = Some(carrier);
+        settlement.carrier_ref = accepted.carrier_ref;
+        settlement
+    }
+
+    fn failed(&self, in_hand: InHand, failure: Failure, detail: Cow<'static, str>) -> Settlement {
+        let carrier = Arc::clone(&self.fleet.at(in_hand.carrier).name);
+        let mut settlement = Settlement::of(in_hand, Outcome::Failed(failure), self.clock.now());
+        settlement.carrier = Some(carrier);
+        settlement.detail = Some(detail);
+        settlement
+    }
+}

@@ -1,0 +1,67 @@
+//! Handing admitted jobs to their carriers.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::FutureExt;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+use super::fleet::Fleet;
+use super::in_hand::Try;
+use super::ports::{Accepted, Carrier, SendError, SendVerdict};
+use crate::telemetry::Telemetry;
+
+/// A try and how it ended.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub attempt: Try,
+    pub result: Result<Accepted, SendError>,
+}
+
+/// Starts all tries at once and reports each as soon as it ends, together with the others that
+/// have ended by then.
+pub(super) async fn send_all<C: Carrier, E: From<Vec<Finished>>>(
+    fleet: Arc<Fleet<C>>,
+    tries: Vec<Try>,
+    telemetry: Telemetry,
+    report: mpsc::UnboundedSender<E>,
+) {
+    let mut running: FuturesUnordered<_> = tries
+        .into_iter()
+        .map(|attempt| send_one(&fleet, attempt, &telemetry))
+        .collect();
+    while let Some(first) = running.next().await {
+        let mut finished = vec![first];
+        while let Some(Some(next)) = running.next().now_or_never() {
+            finished.push(next);
+        }
+        if report.send(E::from(finished)).is_err() {
+            return;
+        }
+    }
+}
+
+async fn send_one<C: Carrier>(fleet: &Fleet<C>, attempt: Try, telemetry: &Telemetry) -> Finished {
+    let carrier = fleet.at(attempt.in_hand.carrier);
+    let started = Instant::now();
+    let call = carrier
+        .adapter
+        .send(&attempt.in_hand.job, attempt.in_hand.attempts + 1);
+    let result = timeout(carrier.timeout, call)
+        .await
+        .unwrap_or_else(|_| Err(timed_out(carrier.timeout)));
+    telemetry.called(&carrier.name, started.elapsed());
+    Finished { attempt, result }
+}
+
+/// The carrier may have taken the job before it fell silent.
+fn timed_out(after: Duration) -> SendError {
+    SendError {
+        verdict: SendVerdict::Unknown,
+        retry_after: None,
+        detail: Cow::Owned(format!("no answer within {} ms", after.as_millis())),
+    }
+}

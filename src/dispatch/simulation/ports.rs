@@ -1,0 +1,405 @@
+//! The outside world of a simulated run: it works, is slow, fails, or works without saying so, and
+//! it writes down what it sees.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use fastrand::Rng;
+use jiff::Timestamp;
+use tokio::time::{Instant, sleep};
+
+use super::plan::{Kind, Plan};
+use crate::dispatch::ports::{
+    Accepted, AccountRequest, Broker, Carrier, Clock, Conclusion, DeadLetter, EventBatch,
+    PublishError, Receipt, Requeue, SendError, SendVerdict,
+};
+use crate::domain::{AccountId, Ceilings, Job, Lane, Verdict};
+use crate::embedded::Session;
+use crate::meter::{CounterStore, MemoryStore, StoreAnswer, StoreError};
+
+/// How long the outside misbehaves; then whatever is left must come to its end.
+const FAULTY: Duration = Duration::from_secs(10);
+
+/// One admission by the shared counter.
+#[derive(Debug, Clone)]
+pub struct Admission {
+    pub at: Instant,
+    pub account: AccountId,
+    pub lane: Lane,
+}
+
+/// One call of a carrier.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub at: Instant,
+    pub account: AccountId,
+    pub id: String,
+    pub lane: Lane,
+    pub attempt: u32,
+    pub accepted: bool,
+}
+
+/// What the outside world has seen.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub admissions: Vec<Admission>,
+    pub calls: Vec<Call>,
+    pub admitted_at: HashMap<String, Instant>,
+    pub latest_start: Duration,
+    pub in_flight: HashMap<(usize, Lane), usize>,
+    pub overfull: Vec<String>,
+    /// Transactional jobs delivered to a worker and not yet asked about.
+    pub ready: HashMap<usize, HashMap<String, (AccountId, Instant)>>,
+    pub out_of_order: Vec<String>,
+}
+
+/// Shared by all ports of a run.
+#[derive(Clone)]
+pub struct Outside {
+    pub plan: Arc<Plan>,
+    pub seen: Arc<Mutex<Seen>>,
+    rng: Arc<Mutex<Rng>>,
+    pub started: Instant,
+}
+
+impl Outside {
+    pub fn new(plan: Arc<Plan>) -> Self {
+        let rng = Arc::new(Mutex::new(Rng::with_seed(plan.seed ^ 0x5eed)));
+        Self {
+            plan,
+            seen: Arc::default(),
+            rng,
+            started: Instant::now(),
+        }
+    }
+
+    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap()
+    }
+
+    fn happens(&self, percent: u8) -> bool {
+        percent > 0
+            && self.started.elapsed() < FAULTY
+            && self.rng.lock().unwrap().u8(0..100) < percent
+    }
+
+    fn is_within(&self, outages: &[(Duration, Duration)]) -> bool {
+        let now = self.started.elapsed();
+        outages.iter().any(|(from, to)| (*from..*to).contains(&now))
+    }
+
+    async fn pass(&self, most_ms: u64) {
+        let micros = self.rng.lock().unwrap().u64(0..=most_ms * 1000);
+        sleep(Duration::from_micros(micros)).await;
+    }
+
+    /// The ceilings of a simulated account.
+    pub fn ceilings(&self, account: &AccountId) -> Ceilings {
+        let place = account
+            .as_str()
+            .trim_start_matches('a')
+            .parse::<usize>()
+            .unwrap();
+        self.plan.ceilings[place]
+    }
+
+    fn kind_of(&self, id: &str) -> Kind {
+        id.parse::<usize>()
+            .ok()
+            .map_or(Kind::Plain, |place| self.plan.jobs[place].kind)
+    }
+}
+
+/// Wall time that follows the runtime's paused clock.
+pub struct SimulatedClock(pub Outside);
+
+impl Clock for SimulatedClock {
+    fn now(&self) -> Timestamp {
+        wall(self.0.started.elapsed())
+    }
+}
+
+/// The wall time so long after the start of a run.
+pub fn wall(after: Duration) -> Timestamp {
+    Timestamp::from_second(1_800_000_000).unwrap() + after
+}
+
+/// A broker session whose publishes may fail.
+pub struct UnsureBroker {
+    pub session: Arc<Session>,
+    pub outside: Outside,
+}
+
+impl UnsureBroker {
+    /// Runs a publish, unless it fails, and loses its answer now and then.
+    async fn publish<T>(
+        &self,
+        items: Vec<T>,
+        publish: impl AsyncFnOnce(Vec<T>) -> Vec<Result<(), PublishError>>,
+    ) -> Vec<Result<(), PublishError>> {
+        self.outside.pass(30).await;
+        let faults = self.outside.plan.faults;
+        if self.outside.happens(faults.publish_fails) {
+            return items
+                .iter()
+                .map(|_| Err(PublishError::Disconnected))
+                .collect();
+        }
+        let results = publish(items).await;
+        self.outside.pass(5).await;
+        if self.outside.happens(faults.publish_reply_lost) {
+            return results
+                .iter()
+                .map(|_| Err(PublishError::TimedOut))
+                .collect();
+        }
+        results
+    }
+}
+
+impl Broker for UnsureBroker {
+    async fn requeue(&self, jobs: Vec<Requeue>) -> Vec<Result<(), PublishError>> {
+        for job in &jobs {
+            self.outside
+                .seen()
+                .ready
+                .values_mut()
+                .for_each(|ready| drop(ready.remove(job.id.as_str())));
+        }
+        self.publish(jobs, async |jobs| self.session.requeue(jobs).await)
+            .await
+    }
+
+    async fn bury(&self, letters: Vec<DeadLetter>) -> Vec<Result<(), PublishError>> {
+        self.publish(letters, async |letters| self.session.bury(letters).await)
+            .await
+    }
+
+    async fn announce(&self, batches: Vec<EventBatch>) -> Vec<Result<(), PublishError>> {
+        self.publish(batches, async |batches| {
+            self.session.announce(batches).await
+        })
+        .await
+    }
+
+    fn acknowledge(&self, receipts: Vec<Receipt>) {
+        self.session.acknowledge(receipts);
+    }
+
+    fn is_live(&self, receipt: &Receipt) -> bool {
+        self.session.is_live(receipt)
+    }
+}
+
+/// The store of counters that all workers share, as one worker reaches it.
+pub struct UnsureStore {
+    pub store: MemoryStore,
+    pub outside: Outside,
+    pub worker: usize,
+}
+
+impl UnsureStore {
+    async fn fate(&self) -> Result<(), StoreError> {
+        self.outside.pass(2).await;
+        if self.outside.is_within(&self.outside.plan.outages) {
+            self.outside.pass(60).await;
+            return Err(StoreError::Unreachable);
+        }
+        if self.outside.happens(self.outside.plan.faults.store_fails) {
+            return Err(StoreError::Failed);
+        }
+        Ok(())
+    }
+
+    fn note(&self, requests: &[AccountRequest], answers: &[Result<StoreAnswer, StoreError>]) {
+        let mut seen = self.outside.seen();
+        let now = Instant::now();
+        for (request, answer) in requests.iter().zip(answers) {
+            let Ok(answer) = answer else { continue };
+            for (job, verdict) in request.jobs.iter().zip(&answer.verdicts) {
+                if matches!(verdict, Verdict::Admitted { .. }) {
+                    let account = request.account.clone();
+                    seen.admissions.push(Admission {
+                        at: now,
+                        account,
+                        lane: job.lane,
+                    });
+                    seen.admitted_at.insert(job.id.to_string(), now);
+                }
+            }
+        }
+    }
+
+    /// Rule 6: marketing is asked for only when no transactional job is ready here. One whose
+    /// account has had fewer admissions in the last second (and the time that answers take) than its
+    /// ceiling cannot be held.
+    fn check_order(&self, requests: &[AccountRequest]) {
+        let now = Instant::now();
+        let mut seen = self.outside.seen();
+        let seen = &mut *seen;
+        let asked = |lane| {
+            requests
+                .iter()
+                .flat_map(|request| &request.jobs)
+                .filter(move |job| job.lane == lane)
+        };
+        let ready = seen.ready.entry(self.worker).or_default();
+        for job in asked(Lane::Transactional) {
+            ready.remove(job.id.as_str());
+        }
+        if asked(Lane::Marketing).next().is_none() {
+            return;
+        }
+        let long_ready = |since: &Instant| now.duration_since(*since) > Duration::from_millis(5);
+        let overlooked: Vec<_> = ready
+            .iter()
+            .filter(|(_, (_, since))| long_ready(since))
+            .collect();
+        let open = |account: &AccountId| {
+            let recent = seen
+                .admissions
+                .iter()
+                .rev()
+                .take_while(|admission| admission.at.elapsed() <= Duration::from_millis(1050));
+            let used = recent
+                .filter(|admission| admission.account == *account)
+                .count();
+            used < self.outside.ceilings(account).of_lane(Lane::Transactional) as usize
+        };
+        let note = overlooked
+            .into_iter()
+            .find(|(_, (account, _))| open(account))
+            .map(|(id, _)| {
+                format!(
+                    "marketing was asked for at {:?} while transactional job {id} was ready {:?}",
+                    self.outside.started.elapsed(),
+                    ready.get(id).map(|(a, s)| (a.clone(), s.elapsed()))
+                )
+            });
+        seen.out_of_order.extend(note);
+    }
+}
+
+impl CounterStore for UnsureStore {
+    async fn admit(&self, requests: &[AccountRequest]) -> Vec<Result<StoreAnswer, StoreError>> {
+        self.check_order(requests);
+        if let Err(error) = self.fate().await {
+            return requests.iter().map(|_| Err(error)).collect();
+        }
+        let answers = self.store.admit(requests).await;
+        self.note(requests, &answers);
+        self.outside.pass(2).await;
+        if self
+            .outside
+            .happens(self.outside.plan.faults.store_reply_lost)
+        {
+            return requests.iter().map(|_| Err(StoreError::TimedOut)).collect();
+        }
+        answers
+    }
+
+    async fn conclude(&self, conclusions: &[Conclusion]) -> Result<(), StoreError> {
+        self.fate().await?;
+        self.store.conclude(conclusions).await
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.fate().await
+    }
+}
+
+/// The carrier, as one worker reaches it.
+pub struct UnsureCarrier {
+    pub outside: Outside,
+    pub worker: usize,
+}
+
+struct InFlight<'a>(&'a UnsureCarrier, Lane);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        *self
+            .0
+            .outside
+            .seen()
+            .in_flight
+            .entry((self.0.worker, self.1))
+            .or_default() -= 1;
+    }
+}
+
+impl UnsureCarrier {
+    fn enter(&self, job: &Job) -> InFlight<'_> {
+        let mut seen = self.outside.seen();
+        let lane = job.lane();
+        *seen.in_flight.entry((self.worker, lane)).or_default() += 1;
+        let of = |lane| {
+            seen.in_flight
+                .get(&(self.worker, lane))
+                .copied()
+                .unwrap_or(0)
+        };
+        let (transactional, marketing) = (of(Lane::Transactional), of(Lane::Marketing));
+        let slots = self.outside.plan.slots;
+        if transactional + marketing > slots || marketing > slots - slots.div_ceil(5) {
+            seen.overfull
+                .push(format!("{transactional} + {marketing} of {slots}"));
+        }
+        if let Some(admitted) = seen.admitted_at.get(job.head.id.as_str()) {
+            let wait = admitted.elapsed();
+            seen.latest_start = seen.latest_start.max(wait);
+        }
+        drop(seen);
+        InFlight(self, lane)
+    }
+
+    fn write_down(&self, job: &Job, attempt: u32, accepted: bool) {
+        let id = job.head.id.to_string();
+        let (account, lane, at) = (job.head.account.clone(), job.lane(), Instant::now());
+        self.outside.seen().calls.push(Call {
+            at,
+            account,
+            id,
+            lane,
+            attempt,
+            accepted,
+        });
+    }
+}
+
+fn error(verdict: SendVerdict) -> Result<Accepted, SendError> {
+    Err(SendError {
+        verdict,
+        retry_after: None,
+        detail: "simulated".into(),
+    })
+}
+
+impl Carrier for UnsureCarrier {
+    async fn send(&self, job: &Job, attempt: u32) -> Result<Accepted, SendError> {
+        let _in_flight = self.enter(job);
+        let faults = self.outside.plan.faults;
+        let fate = |percent| self.outside.happens(percent);
+        let rejected = self.outside.kind_of(job.head.id.as_str()) == Kind::Rejected;
+        let (fails, lost, hangs) = (
+            fate(faults.carrier_fails)
+                || self.outside.is_within(&self.outside.plan.carrier_outages),
+            fate(faults.carrier_reply_lost),
+            fate(faults.carrier_hangs),
+        );
+        self.write_down(job, attempt, !rejected && (lost || !fails && !hangs));
+        if hangs {
+            std::future::pending::<()>().await;
+        }
+        self.outside.pass(self.outside.plan.carrier_ms).await;
+        match (rejected, lost, fails) {
+            (true, ..) => error(SendVerdict::Rejected),
+            (_, true, _) => error(SendVerdict::Unknown),
+            (.., true) => error(SendVerdict::NotSent),
+            _ => Ok(Accepted {
+                carrier_ref: Some("ref".into()),
+            }),
+        }
+    }
+}

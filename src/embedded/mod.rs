@@ -1,0 +1,6 @@
+//! Everything outside the pipeline, in this process: for demonstrations, and for simulations under
+//! paused time.
+
+mod queues;
+
+pub use queues::{Delays, EmbeddedQueues, Session, Told};

@@ -1,0 +1,456 @@
+//! The message broker in memory: two lanes, their delay and parking queues, and a dead queue.
+//!
+//! It keeps the promises that the real one makes: what is not acknowledged when a session ends
+//! comes again, at its old place; what was shed comes back after the delay; each session has at
+//! most its prefetch unsettled, per lane.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, sleep_until};
+
+use crate::dispatch::ports::{
+    Broker, DeadLetter, Delivery, EventBatch, PublishError, Receipt, Requeue, Route,
+};
+use crate::domain::{JobHeaders, Lane};
+use crate::intake::decode::decode;
+
+/// How long messages stay away from their lane.
+#[derive(Debug, Clone, Copy)]
+pub struct Delays {
+    /// After a shed.
+    pub shed: Duration,
+    /// In the parking queue, by lane in drain order.
+    pub park: [Duration; 2],
+}
+
+impl Default for Delays {
+    /// One second after a shed; parked for 5 s (transactional) or 30 s (marketing).
+    fn default() -> Self {
+        Self {
+            shed: Duration::from_secs(1),
+            park: [Duration::from_secs(5), Duration::from_secs(30)],
+        }
+    }
+}
+
+/// Outcome events as they were announced.
+#[derive(Debug, Clone)]
+pub struct Told {
+    /// The outcome's name.
+    pub outcome: &'static str,
+    /// The JSON array.
+    pub body: Vec<u8>,
+}
+
+#[derive(Debug, Clone)]
+struct Message {
+    payload: Bytes,
+    headers: JobHeaders,
+}
+
+#[derive(Debug)]
+struct Consumer {
+    deliveries: mpsc::UnboundedSender<Vec<Delivery>>,
+    prefetch: usize,
+    epoch: u64,
+    next_tag: u64,
+    unsettled: BTreeMap<u64, (Lane, Message)>,
+    unsettled_by_lane: [usize; 2],
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lanes: [VecDeque<Message>; 2],
+    away: BTreeMap<(Instant, u64), (Lane, Message)>,
+    away_count: u64,
+    consumers: BTreeMap<u32, Consumer>,
+    next_consumer: u32,
+    next_epoch: u64,
+    dead: Vec<DeadLetter>,
+    told: Vec<Told>,
+}
+
+/// The broker; clones are the same broker.
+#[derive(Debug, Clone)]
+pub struct EmbeddedQueues {
+    state: Arc<Mutex<State>>,
+    delays: Delays,
+    away_changed: Arc<Notify>,
+}
+
+impl EmbeddedQueues {
+    /// An empty broker. Must be called within a runtime, whose clock the delays follow.
+    #[must_use]
+    pub fn new(delays: Delays) -> Self {
+        let queues = Self {
+            state: Arc::default(),
+            delays,
+            away_changed: Arc::default(),
+        };
+        tokio::spawn(bring_back(
+            Arc::downgrade(&queues.state),
+            Arc::clone(&queues.away_changed),
+        ));
+        queues
+    }
+
+    /// Puts a message at the end of a lane's queue.
+    pub fn publish(&self, lane: Lane, payload: impl Into<Bytes>, headers: JobHeaders) {
+        let mut state = self.lock();
+        state.lanes[lane.index()].push_back(Message {
+            payload: payload.into(),
+            headers,
+        });
+        state.deliver();
+    }
+
+    /// Opens a session that consumes both lanes with so much prefetch each.
+    #[must_use]
+    pub fn connect(&self, prefetch: usize) -> (Session, mpsc::UnboundedReceiver<Vec<Delivery>>) {
+        let (deliveries, received) = mpsc::unbounded_channel();
+        let mut state = self.lock();
+        let source = state.next_consumer;
+        state.next_consumer += 1;
+        state.next_epoch += 1;
+        let epoch = state.next_epoch;
+        state.consumers.insert(
+            source,
+            Consumer {
+                deliveries,
+                prefetch,
+                epoch,
+                next_tag: 1,
+                unsettled: BTreeMap::new(),
+                unsettled_by_lane: [0; 2],
+            },
+        );
+        state.deliver();
+        (
+            Session {
+                queues: self.clone(),
+                source,
+            },
+            received,
+        )
+    }
+
+    /// Messages of a lane that wait to be delivered.
+    #[must_use]
+    pub fn ready(&self, lane: Lane) -> usize {
+        self.lock().lanes[lane.index()].len()
+    }
+
+    /// Messages delivered and not settled.
+    #[must_use]
+    pub fn unsettled(&self) -> usize {
+        self.lock()
+            .consumers
+            .values()
+            .map(|consumer| consumer.unsettled.len())
+            .sum()
+    }
+
+    /// Messages in delay and parking queues.
+    #[must_use]
+    pub fn away(&self) -> usize {
+        self.lock().away.len()
+    }
+
+    /// Messages in the dead queue.
+    #[must_use]
+    pub fn dead(&self) -> Vec<DeadLetter> {
+        self.lock().dead.clone()
+    }
+
+    /// Takes the outcome events announced since the last call.
+    #[must_use]
+    pub fn take_told(&self) -> Vec<Told> {
+        std::mem::take(&mut self.lock().told)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send_away(&self, job: &Requeue) {
+        let delay = match job.route {
+            Route::Shed => self.delays.shed,
+            Route::Park => self.delays.park[job.lane.index()],
+        };
+        let mut state = self.lock();
+        let number = state.away_count;
+        state.away_count += 1;
+        let payload = Bytes::copy_from_slice(job.payload.as_bytes());
+        let message = Message {
+            payload,
+            headers: job.headers,
+        };
+        state
+            .away
+            .insert((Instant::now() + delay, number), (job.lane, message));
+        drop(state);
+        self.away_changed.notify_one();
+    }
+}
+
+/// Brings messages back to their lanes as their delays end, for as long as the broker lives.
+async fn bring_back(state: Weak<Mutex<State>>, away_changed: Arc<Notify>) {
+    loop {
+        let next = {
+            let Some(state) = state.upgrade() else { return };
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.bring_back(Instant::now());
+            state.away.first_key_value().map(|((due, _), _)| *due)
+        };
+        let due = next.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+        tokio::select! {
+            () = sleep_until(due) => {}
+            () = away_changed.notified() => {}
+        }
+    }
+}
+
+impl State {
+    fn bring_back(&mut self, now: Instant) {
+        while let Some(entry) = self.away.first_entry().filter(|entry| entry.key().0 <= now) {
+            let (lane, message) = entry.remove();
+            self.lanes[lane.index()].push_back(message);
+        }
+        self.deliver();
+    }
+
+    /// Delivers what waits to whoever has most room for it.
+    fn deliver(&mut self) {
+        let mut batches: BTreeMap<u32, Vec<Delivery>> = BTreeMap::new();
+        for lane in Lane::ALL {
+            while !self.lanes[lane.index()].is_empty() {
+                let room = |consumer: &Consumer| {
+                    consumer.prefetch - consumer.unsettled_by_lane[lane.index()]
+                };
+                let open = self
+                    .consumers
+                    .iter_mut()
+                    .filter(|(_, consumer)| !consumer.deliveries.is_closed());
+                let Some((source, consumer)) = open.max_by_key(|(_, consumer)| room(consumer))
+                else {
+                    break;
+                };
+                if room(consumer) == 0 {
+                    break;
+                }
+                let Some(message) = self.lanes[lane.index()].pop_front() else {
+                    break;
+                };
+                batches
+                    .entry(*source)
+                    .or_default()
+                    .push(consumer.take(*source, lane, message));
+            }
+        }
+        for (source, batch) in batches {
+            if let Some(consumer) = self.consumers.get(&source) {
+                // A receiver that is gone leaves its messages unsettled until its session ends.
+                let _ = consumer.deliveries.send(batch);
+            }
+        }
+    }
+
+    /// Everything unsettled goes back to the head of its lane, in its old order.
+    fn return_unsettled(&mut self, source: u32) {
+        let Some(consumer) = self.consumers.get_mut(&source) else {
+            return;
+        };
+        consumer.unsettled_by_lane = [0; 2];
+        for (lane, message) in std::mem::take(&mut consumer.unsettled).into_values().rev() {
+            self.lanes[lane.index()].push_front(message);
+        }
+    }
+}
+
+impl Consumer {
+    fn take(&mut self, source: u32, lane: Lane, message: Message) -> Delivery {
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        self.unsettled_by_lane[lane.index()] += 1;
+        let delivery = Delivery {
+            receipt: Receipt {
+                source,
+                epoch: self.epoch,
+                tag,
+            },
+            source_lane: lane,
+            headers: message.headers,
+            received_at: Instant::now(),
+            decoded: decode(message.payload.clone(), None).decoded,
+        };
+        self.unsettled.insert(tag, (lane, message));
+        delivery
+    }
+}
+
+/// One consumer's session. What it has not settled when it is dropped comes again.
+#[derive(Debug)]
+pub struct Session {
+    queues: EmbeddedQueues,
+    source: u32,
+}
+
+impl Session {
+    /// Breaks the session and opens it anew: everything unsettled comes again, and receipts from
+    /// before are worthless.
+    pub fn reconnect(&self) {
+        let mut state = self.queues.lock();
+        state.return_unsettled(self.source);
+        state.next_epoch += 1;
+        let epoch = state.next_epoch;
+        if let Some(consumer) = state.consumers.get_mut(&self.source) {
+            consumer.epoch = epoch;
+        }
+        state.deliver();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let mut state = self.queues.lock();
+        state.return_unsettled(self.source);
+        state.consumers.remove(&self.source);
+        state.deliver();
+    }
+}
+
+impl Broker for Session {
+    async fn requeue(&self, jobs: Vec<Requeue>) -> Vec<Result<(), PublishError>> {
+        for job in &jobs {
+            self.queues.send_away(job);
+        }
+        jobs.iter().map(|_| Ok(())).collect()
+    }
+
+    async fn bury(&self, letters: Vec<DeadLetter>) -> Vec<Result<(), PublishError>> {
+        let results = letters.iter().map(|_| Ok(())).collect();
+        self.queues.lock().dead.extend(letters);
+        results
+    }
+
+    async fn announce(&self, batches: Vec<EventBatch>) -> Vec<Result<(), PublishError>> {
+        let results = batches.iter().map(|_| Ok(())).collect();
+        let told = batches.into_iter().map(|batch| Told {
+            outcome: batch.outcome,
+            body: batch.body,
+        });
+        self.queues.lock().told.extend(told);
+        results
+    }
+
+    fn acknowledge(&self, receipts: Vec<Receipt>) {
+        let mut state = self.queues.lock();
+        let Some(consumer) = state.consumers.get_mut(&self.source) else {
+            return;
+        };
+        for receipt in receipts
+            .iter()
+            .filter(|receipt| receipt.epoch == consumer.epoch)
+        {
+            if let Some((lane, _)) = consumer.unsettled.remove(&receipt.tag) {
+                consumer.unsettled_by_lane[lane.index()] -= 1;
+            }
+        }
+        state.deliver();
+    }
+
+    fn is_live(&self, receipt: &Receipt) -> bool {
+        let state = self.queues.lock();
+        state
+            .consumers
+            .get(&self.source)
+            .is_some_and(|consumer| consumer.epoch == receipt.epoch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Decoded;
+
+    fn job(n: usize) -> String {
+        format!(r#"{{"id":"{n}","account_id":"a","channel":"sms","to":"+447700900123"}}"#)
+    }
+
+    fn ids(batches: Vec<Vec<Delivery>>) -> Vec<String> {
+        let id = |delivery: Delivery| match delivery.decoded {
+            Decoded::Job(job) => job.head.id.to_string(),
+            other => panic!("{other:?}"),
+        };
+        batches.into_iter().flatten().map(id).collect()
+    }
+
+    fn received(deliveries: &mut mpsc::UnboundedReceiver<Vec<Delivery>>) -> Vec<Vec<Delivery>> {
+        std::iter::from_fn(|| deliveries.try_recv().ok()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn prefetch_bounds_what_is_unsettled_and_acks_make_room() {
+        let queues = EmbeddedQueues::new(Delays::default());
+        (0..5).for_each(|n| queues.publish(Lane::Marketing, job(n), JobHeaders::default()));
+        let (session, mut deliveries) = queues.connect(2);
+        let first = received(&mut deliveries);
+        let receipts: Vec<_> = first
+            .iter()
+            .flatten()
+            .map(|delivery| delivery.receipt)
+            .collect();
+        assert_eq!(ids(first), ["0", "1"]);
+        session.acknowledge(receipts);
+        assert_eq!(ids(received(&mut deliveries)), ["2", "3"]);
+        assert_eq!((queues.unsettled(), queues.ready(Lane::Marketing)), (2, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_not_settled_comes_again_in_order() {
+        let queues = EmbeddedQueues::new(Delays::default());
+        (0..3).for_each(|n| queues.publish(Lane::Transactional, job(n), JobHeaders::default()));
+        let (session, mut deliveries) = queues.connect(10);
+        let stale: Vec<_> = received(&mut deliveries)
+            .iter()
+            .flatten()
+            .map(|delivery| delivery.receipt)
+            .collect();
+        session.reconnect();
+        assert!(!session.is_live(&stale[0]));
+        session.acknowledge(stale);
+        assert_eq!(ids(received(&mut deliveries)), ["0", "1", "2"]);
+        drop(session);
+        assert_eq!(
+            (queues.unsettled(), queues.ready(Lane::Transactional)),
+            (0, 3)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shed_job_is_back_after_the_delay() {
+        let queues = EmbeddedQueues::new(Delays::default());
+        let (session, mut deliveries) = queues.connect(10);
+        let shed = Requeue {
+            id: crate::domain::JobId::parse("7").unwrap(),
+            account: crate::domain::AccountId::parse("a").unwrap(),
+            lane: Lane::Marketing,
+            route: Route::Shed,
+            headers: JobHeaders {
+                sheds: 1,
+                ..JobHeaders::default()
+            },
+            payload: crate::domain::Payload::new(job(7)),
+        };
+        assert_eq!(session.requeue(vec![shed]).await, [Ok(())]);
+        tokio::time::sleep(Duration::from_millis(999)).await;
+        assert_eq!((queues.away(), received(&mut deliveries).len()), (1, 0));
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        let back = received(&mut deliveries);
+        assert_eq!(back[0][0].headers.sheds, 1);
+    }
+}

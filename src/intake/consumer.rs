@@ -1,0 +1,279 @@
+//! Takes deliveries from one queue, reads them and hands them on.
+
+use std::sync::Arc;
+
+use futures_util::{FutureExt as _, StreamExt as _};
+use lapin::message::Delivery as Message;
+use lapin::options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions};
+use lapin::types::{AMQPValue, FieldTable, ShortString};
+use lapin::{Channel, Connection, Consumer};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::dispatch::ports::{Delivery, Receipt};
+use crate::domain::JobHeaders;
+use crate::telemetry::Telemetry;
+
+use super::connection::explain;
+use super::decode::decode;
+use super::error::IntakeError;
+use super::names::Names;
+use super::options::AmqpOptions;
+use super::settle::{Opened, Settle};
+use super::status::{Source, Status};
+
+/// The most deliveries handed on at once, so that a full prefetch is not decoded in one breath.
+const BATCH: usize = 256;
+
+/// What all consumers share.
+pub(super) struct Consumers {
+    pub(super) names: Names,
+    pub(super) options: AmqpOptions,
+    pub(super) telemetry: Telemetry,
+    pub(super) status: Arc<Status>,
+    pub(super) deliveries: mpsc::UnboundedSender<Vec<Delivery>>,
+    pub(super) settle: mpsc::UnboundedSender<Settle>,
+    /// No more deliveries, but what was delivered may still be settled.
+    pub(super) stop: CancellationToken,
+    /// The end.
+    pub(super) close: CancellationToken,
+}
+
+/// One opening of a source's channel.
+struct Opening<'a> {
+    shared: &'a Consumers,
+    source: usize,
+    epoch: u64,
+    channel: Channel,
+    lost: Arc<Notify>,
+}
+
+impl Consumers {
+    /// Consumes from one source until its channel is lost, which is an error, or the end comes.
+    pub(super) async fn consume(
+        &self,
+        connection: &Connection,
+        source: usize,
+    ) -> Result<(), IntakeError> {
+        let queue = Source::ALL[source].queue(&self.names);
+        let error = |reason| IntakeError::Consume {
+            queue: queue.to_string(),
+            reason,
+        };
+        let limit = self.options.connect_timeout;
+        let started = timeout(limit, self.start(connection, queue.clone())).await;
+        let (channel, consumer) = started
+            .map_err(|_| error(format!("no answer within {limit:?}")))?
+            .map_err(|failure| error(explain(&failure)))?;
+        let opening = self.open(source, channel);
+        let result = opening.run(consumer).await.map_err(error);
+        self.status.close(source);
+        let epoch = opening.epoch;
+        // The settling task ends after all consumers.
+        drop(self.settle.send(Settle::Closed { source, epoch }));
+        result
+    }
+
+    /// Prefetch first: it only holds for consumers started after it was set.
+    async fn start(
+        &self,
+        connection: &Connection,
+        queue: ShortString,
+    ) -> lapin::Result<(Channel, Consumer)> {
+        let channel = connection.create_channel().await?;
+        let prefetch = self.options.prefetch.get();
+        channel
+            .basic_qos(prefetch, BasicQosOptions { global: false })
+            .await?;
+        let options = BasicConsumeOptions::default();
+        let tag = ShortString::default();
+        let consumer = channel
+            .basic_consume(queue, tag, options, FieldTable::default())
+            .await?;
+        Ok((channel, consumer))
+    }
+
+    fn open(&self, source: usize, channel: Channel) -> Opening<'_> {
+        let epoch = self.status.open(source);
+        let lost = Arc::new(Notify::new());
+        let opened = Opened {
+            source,
+            epoch,
+            channel: channel.clone(),
+            lost: Arc::clone(&lost),
+        };
+        drop(self.settle.send(Settle::Opened(opened)));
+        self.status.consuming(source, true);
+        Opening {
+            shared: self,
+            source,
+            epoch,
+            channel,
+            lost,
+        }
+    }
+}
+
+impl Opening<'_> {
+    /// Ends well only when the end has come for all.
+    async fn run(&self, mut consumer: Consumer) -> Result<(), String> {
+        loop {
+            let first = tokio::select! {
+                biased;
+                () = self.shared.close.cancelled() => return Ok(()),
+                () = self.shared.stop.cancelled() => return self.cease(consumer).await,
+                () = self.lost.notified() => return Err("acknowledging failed".to_owned()),
+                next = consumer.next() => next,
+            };
+            self.take(first, &mut consumer)?;
+            // Let others run: a full queue would keep this loop busy for ever.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Hands on a message and all that are ready behind it.
+    fn take(
+        &self,
+        first: Option<lapin::Result<Message>>,
+        consumer: &mut Consumer,
+    ) -> Result<(), String> {
+        let mut batch = Vec::new();
+        let mut next = Some(first);
+        let mut end = Ok(());
+        while let Some(item) = next {
+            match item {
+                Some(Ok(message)) => batch.push(self.read(message)),
+                Some(Err(error)) => end = Err(explain(&error)),
+                None => end = Err("the broker ended the consumer".to_owned()),
+            }
+            if end.is_err() || batch.len() >= BATCH {
+                break;
+            }
+            next = consumer.next().now_or_never();
+        }
+        if !batch.is_empty() {
+            let lane = Source::ALL[self.source].lane;
+            self.shared.telemetry.delivered(lane, batch.len() as u64);
+            // Without a dispatcher nothing is settled, and the broker delivers again elsewhere.
+            drop(self.shared.deliveries.send(batch));
+        }
+        end
+    }
+
+    fn read(&self, message: Message) -> Delivery {
+        let source = Source::ALL[self.source];
+        let headers = headers(message.properties.headers().as_ref(), source.admitted);
+        let decoding = decode(message.data.into(), self.shared.options.default_region);
+        for field in decoding.hints.fields() {
+            self.shared.telemetry.unrecognised_hint(field);
+        }
+        Delivery {
+            receipt: Receipt {
+                source: u32::try_from(self.source).unwrap_or(u32::MAX),
+                epoch: self.epoch,
+                tag: message.delivery_tag,
+            },
+            source_lane: source.lane,
+            headers,
+            received_at: Instant::now(),
+            decoded: decoding.decoded,
+        }
+    }
+
+    /// Takes no more deliveries, but keeps the channel for the acknowledgement of those that have
+    /// been handed on. What arrives meanwhile returns to the queue with the channel's end.
+    async fn cease(&self, mut consumer: Consumer) -> Result<(), String> {
+        self.shared.status.consuming(self.source, false);
+        let cancel = self
+            .channel
+            .basic_cancel(consumer.tag(), BasicCancelOptions::default());
+        let limit = self.shared.options.connect_timeout;
+        let lost = async {
+            if !matches!(timeout(limit, cancel).await, Ok(Ok(()))) {
+                tracing::debug!("the broker did not answer the cancellation of a consumer");
+            }
+            while let Some(Ok(_)) = consumer.next().await {}
+            self.lost.notified().await;
+        };
+        tokio::select! {
+            () = self.shared.close.cancelled() => {}
+            () = lost => {}
+        }
+        Ok(())
+    }
+}
+
+/// Our own headers; an admission counts only where nobody but an API server can publish.
+fn headers(table: Option<&FieldTable>, admitted: bool) -> JobHeaders {
+    JobHeaders::from_received(|name| {
+        if name == JobHeaders::ADMITTED_MS && !admitted {
+            return None;
+        }
+        integer(table?.inner().get(name)?)
+    })
+}
+
+/// Clients of different languages write the same small number in different types.
+fn integer(value: &AMQPValue) -> Option<i64> {
+    match *value {
+        AMQPValue::ShortShortInt(value) => Some(value.into()),
+        AMQPValue::ShortShortUInt(value) => Some(value.into()),
+        AMQPValue::ShortInt(value) => Some(value.into()),
+        AMQPValue::ShortUInt(value) => Some(value.into()),
+        AMQPValue::LongInt(value) => Some(value.into()),
+        AMQPValue::LongUInt(value) => Some(value.into()),
+        AMQPValue::LongLongInt(value) => Some(value),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(entries: &[(&str, AMQPValue)]) -> FieldTable {
+        let mut table = FieldTable::default();
+        for (name, value) in entries {
+            table.insert((*name).into(), value.clone());
+        }
+        table
+    }
+
+    #[test]
+    fn every_integer_type_counts() {
+        for value in [
+            AMQPValue::ShortShortInt(7),
+            AMQPValue::ShortShortUInt(7),
+            AMQPValue::ShortInt(7),
+            AMQPValue::ShortUInt(7),
+            AMQPValue::LongInt(7),
+            AMQPValue::LongUInt(7),
+            AMQPValue::LongLongInt(7),
+        ] {
+            let table = table(&[(JobHeaders::SHEDS, value)]);
+            assert_eq!(headers(Some(&table), false).sheds, 7);
+        }
+    }
+
+    #[test]
+    fn anything_else_counts_as_absent() {
+        for value in [
+            AMQPValue::LongString("7".into()),
+            AMQPValue::Boolean(true),
+            AMQPValue::Timestamp(7),
+            AMQPValue::LongLongInt(-7),
+        ] {
+            let table = table(&[(JobHeaders::SHEDS, value)]);
+            assert_eq!(headers(Some(&table), false), JobHeaders::default());
+        }
+        assert_eq!(headers(None, true), JobHeaders::default());
+    }
+
+    #[test]
+    fn an_admission_counts_only_from_a_queue_of_admitted_jobs() {
+        let table = table(&[(JobHeaders::ADMITTED_MS, AMQPValue::LongLongInt(5))]);
+        assert_eq!(headers(Some(&table), false).admitted_ms, None);
+        assert_eq!(headers(Some(&table), true).admitted_ms, Some(5));
+    }
+}

@@ -1,0 +1,163 @@
+//! The names of all exchanges and queues.
+
+use lapin::types::ShortString;
+use thiserror::Error;
+
+use crate::dispatch::ports::Route;
+use crate::domain::{AccountId, Lane};
+
+/// A prefix that no names can be made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "the prefix of queue names must be 1 to {max} characters of A-Z a-z 0-9 . _ - and not begin with \"amq.\"",
+    max = Names::MAX_PREFIX
+)]
+pub struct PrefixError;
+
+/// The names of exchanges and queues, and of their routing keys.
+#[derive(Debug, Clone)]
+pub struct Names {
+    prefix: String,
+}
+
+impl Names {
+    /// AMQP names have at most 255 bytes; this leaves room for every suffix and account.
+    pub const MAX_PREFIX: usize = 100;
+
+    /// Names that begin with `prefix`.
+    ///
+    /// # Errors
+    /// When the prefix is empty, too long, has a character outside its alphabet, or is the
+    /// broker's own.
+    pub fn new(prefix: &str) -> Result<Self, PrefixError> {
+        let permitted =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        let fits = !prefix.is_empty()
+            && prefix.len() <= Self::MAX_PREFIX
+            && prefix.bytes().all(permitted)
+            && !prefix.starts_with("amq.");
+        fits.then(|| Self {
+            prefix: prefix.to_owned(),
+        })
+        .ok_or(PrefixError)
+    }
+
+    fn with(&self, suffix: impl std::fmt::Display) -> ShortString {
+        format!("{}.{suffix}", self.prefix).into()
+    }
+
+    /// The exchange that every publisher sends to.
+    #[must_use]
+    pub fn send(&self) -> ShortString {
+        self.with("send")
+    }
+
+    /// Where jobs go whose account has no queue of its own.
+    #[must_use]
+    pub fn shared(&self) -> ShortString {
+        self.with("shared")
+    }
+
+    /// Where jobs go whose routing key names no lane.
+    #[must_use]
+    pub fn unrouted(&self) -> ShortString {
+        self.with("unrouted")
+    }
+
+    /// A lane's queue.
+    #[must_use]
+    pub fn lane(&self, lane: Lane) -> ShortString {
+        self.with(lane)
+    }
+
+    /// The exchange of a way back into a lane.
+    #[must_use]
+    pub fn way_back(&self, lane: Lane, route: Route) -> ShortString {
+        match route {
+            Route::Shed => self.with(format_args!("{lane}.shed")),
+            Route::Park => self.with(format_args!("{lane}.park")),
+        }
+    }
+
+    /// The queue in which jobs on that way wait.
+    #[must_use]
+    pub fn waiting(&self, lane: Lane, route: Route) -> ShortString {
+        match route {
+            Route::Shed => self.with(format_args!("{lane}.delay")),
+            Route::Park => self.with(format_args!("{lane}.parked")),
+        }
+    }
+
+    /// The exchange for jobs that an API server has admitted already.
+    #[must_use]
+    pub fn admitted(&self) -> ShortString {
+        self.with("admitted")
+    }
+
+    /// A lane's queue for such jobs.
+    #[must_use]
+    pub fn lane_admitted(&self, lane: Lane) -> ShortString {
+        self.with(format_args!("{lane}.admitted"))
+    }
+
+    /// The queue of undecodable messages.
+    #[must_use]
+    pub fn dead(&self) -> ShortString {
+        self.with("dead")
+    }
+
+    /// The exchange of outcome events.
+    #[must_use]
+    pub fn outcomes(&self) -> ShortString {
+        self.with("outcomes")
+    }
+
+    /// The routing key of a job.
+    #[must_use]
+    pub fn job_key(lane: Lane, account: &AccountId) -> ShortString {
+        format!("{lane}.{account}").into()
+    }
+
+    /// The routing key of an outcome event.
+    #[must_use]
+    pub fn outcome_key(outcome: &str, account: &AccountId) -> ShortString {
+        format!("{outcome}.{account}").into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_contract() {
+        let names = Names::new("lanekeeper").unwrap();
+        let lane = Lane::Marketing;
+        assert_eq!(names.send().as_str(), "lanekeeper.send");
+        assert_eq!(names.lane(lane).as_str(), "lanekeeper.marketing");
+        let shed = names.way_back(lane, Route::Shed);
+        assert_eq!(shed.as_str(), "lanekeeper.marketing.shed");
+        let parked = names.waiting(lane, Route::Park);
+        assert_eq!(parked.as_str(), "lanekeeper.marketing.parked");
+        let admitted = names.lane_admitted(lane);
+        assert_eq!(admitted.as_str(), "lanekeeper.marketing.admitted");
+        let account = AccountId::parse("acme").unwrap();
+        assert_eq!(Names::job_key(lane, &account).as_str(), "marketing.acme");
+    }
+
+    #[test]
+    fn a_prefix_keeps_to_its_alphabet_and_length() {
+        assert!(Names::new("a.B_9-").is_ok());
+        for bad in ["", "a b", "ä", "a#", "a*", "amq.x", &"x".repeat(101)] {
+            assert_eq!(Names::new(bad).err(), Some(PrefixError), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_longest_name_fits_amqp() {
+        let names = Names::new(&"p".repeat(Names::MAX_PREFIX)).unwrap();
+        let account = AccountId::parse(&"a".repeat(64)).unwrap();
+        assert!(names.lane_admitted(Lane::Transactional).as_str().len() <= 255);
+        assert!(Names::job_key(Lane::Transactional, &account).as_str().len() <= 255);
+    }
+}

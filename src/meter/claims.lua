@@ -1,0 +1,40 @@
+-- Shared head of admit.lua and conclude.lua: how claims are written and read.
+--
+-- A claim is one short string, told apart by its first letter:
+--   P<deadline>:<try>               "sending": a try is under way until <deadline>
+--   S<at>:<carrier>[:<carrier_ref>] "sent": a carrier took the job at <at>
+--   anything else                   "admitted" (an API let it in, nobody tried yet) or unreadable:
+--                                   stands in nobody's way
+-- Times are milliseconds since the Unix epoch by this server's clock.
+
+local SENDING, SENT = 80, 83 -- 'P', 'S'
+
+local call, byte, sub = redis.call, string.byte, string.sub
+
+-- Values of all keys in one command each few thousand keys: Lua can spread no more than about
+-- 8,000 values over one call. A key that holds no string reads as false.
+local function read_all(keys)
+  local slice = 4000
+  if #keys <= slice then
+    return call('MGET', unpack(keys))
+  end
+  local values = {}
+  for first = 1, #keys, slice do
+    local last = math.min(first + slice - 1, #keys)
+    for _, value in ipairs(call('MGET', unpack(keys, first, last))) do
+      values[#values + 1] = value
+    end
+  end
+  return values
+end
+
+local function now_ms()
+  local time = call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- The head of a "sending" claim; the try's id follows.
+local function sending_until(deadline)
+  return string.format('P%d:', deadline)
+end
+

@@ -1,0 +1,275 @@
+//! Confirmed publishing when the broker says no, or nothing.
+
+use lapin::ExchangeKind;
+use lapin::options::{ExchangeDeleteOptions, QueueBindOptions};
+
+use super::*;
+use crate::support::rabbit::Rabbit;
+
+/// Sheds a fresh copy of a delivery until that works again.
+async fn heals(rig: &Rig, delivery: &Delivery) {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        match rig.requeue(delivery, Route::Shed).await {
+            Ok(()) => return,
+            Err(error) => assert!(Instant::now() < deadline, "still: {error}"),
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn marketing_job(rig: &mut Rig) -> Delivery {
+    rig.publish_jobs(Lane::Marketing, 0, 1).await;
+    rig.take_one().await
+}
+
+#[tokio::test]
+async fn a_return_is_a_failure_of_its_own_message_only_and_mended() {
+    let mut rig = Rig::shared().await;
+    rig.publish_jobs(Lane::Transactional, 0, 100).await;
+    rig.publish_jobs(Lane::Marketing, 100, 100).await;
+    let taken = rig.take(200).await;
+    let (queue, exchange) = (rig.name("marketing.delay"), rig.name("marketing.shed"));
+    let none = FieldTable::default();
+    rig.channel
+        .queue_unbind(queue, exchange.clone(), "".into(), none)
+        .await
+        .unwrap();
+    let jobs: Vec<_> = taken.iter().map(|d| requeue_of(d, Route::Shed)).collect();
+    let results = rig.broker.requeue(jobs).await;
+    for (delivery, result) in taken.iter().zip(results) {
+        let returned = PublishError::Returned {
+            exchange: exchange.to_string(),
+        };
+        match job_of(delivery).lane() {
+            Lane::Marketing => assert_eq!(result, Err(returned)),
+            Lane::Transactional => assert_eq!(result, Ok(())),
+        }
+    }
+    heals(&rig, &taken[150]).await;
+    rig.close().await;
+}
+
+#[tokio::test]
+async fn a_deleted_exchange_breaks_one_batch_and_comes_back() {
+    let mut rig = Rig::shared().await;
+    let delivery = marketing_job(&mut rig).await;
+    let options = ExchangeDeleteOptions::default();
+    rig.channel
+        .exchange_delete(rig.name("marketing.shed"), options)
+        .await
+        .unwrap();
+    let failed = rig.requeue(&delivery, Route::Shed).await;
+    assert!(matches!(failed, Err(PublishError::Broken(_))), "{failed:?}");
+    assert_eq!(rig.broker.announce(vec![events()]).await, [Ok(())]);
+    heals(&rig, &delivery).await;
+    assert_eq!(
+        rig.telemetry
+            .counts()
+            .publish_failures
+            .load(std::sync::atomic::Ordering::Relaxed)
+            >= 1,
+        true
+    );
+    rig.close().await;
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses() {
+    let mut rig = Rig::shared().await;
+    let delivery = marketing_job(&mut rig).await;
+    // Beside the delay queue, one that takes nothing.
+    let queue = rig.name("full");
+    let mut arguments = FieldTable::default();
+    arguments.insert(
+        "x-max-length".into(),
+        lapin::types::AMQPValue::LongLongInt(0),
+    );
+    arguments.insert(
+        "x-overflow".into(),
+        lapin::types::AMQPValue::LongString("reject-publish".into()),
+    );
+    let options = QueueDeclareOptions {
+        exclusive: true,
+        ..QueueDeclareOptions::default()
+    };
+    rig.channel
+        .queue_declare(queue.clone(), options, arguments)
+        .await
+        .unwrap();
+    let (exchange, options) = (rig.name("marketing.shed"), QueueBindOptions::default());
+    let none = FieldTable::default();
+    rig.channel
+        .queue_bind(queue, exchange, "".into(), options, none)
+        .await
+        .unwrap();
+    assert_eq!(
+        rig.requeue(&delivery, Route::Shed).await,
+        Err(PublishError::Refused)
+    );
+    rig.close().await;
+}
+
+#[tokio::test]
+async fn many_batches_at_once_are_all_confirmed() {
+    let mut rig = Rig::shared().await;
+    rig.publish_jobs(Lane::Marketing, 0, 500).await;
+    let taken = rig.take(500).await;
+    let batches = taken.chunks(25).map(|chunk| {
+        let jobs = chunk.iter().map(|d| requeue_of(d, Route::Park)).collect();
+        rig.broker.requeue(jobs)
+    });
+    let results = futures_util::future::join_all(batches).await.concat();
+    assert_eq!(results.len(), 500);
+    assert!(results.iter().all(Result::is_ok), "{results:?}");
+    rig.awaits_in("marketing.parked", 500).await;
+    rig.close().await;
+}
+
+#[tokio::test]
+async fn without_a_permission_publishes_fail_until_it_is_back() {
+    let rabbit = Rabbit::start().await;
+    rabbit.ctl(&["add_user", "worker", "worker"]).await;
+    rabbit
+        .ctl(&["set_permissions", "worker", ".*", ".*", ".*"])
+        .await;
+    let mut rig = Rig::on(rabbit.url_with("worker:worker", ""), |_| {}).await;
+    let delivery = marketing_job(&mut rig).await;
+    // All exchanges but the one for marketing sheds may be written to.
+    let but_shed = format!(
+        "^(?!{}).*$",
+        rig.name("marketing.shed").as_str().replace('.', "\\.")
+    );
+    rabbit
+        .ctl(&["set_permissions", "worker", ".*", &but_shed, ".*"])
+        .await;
+    let failed = rig.requeue(&delivery, Route::Shed).await;
+    assert!(
+        matches!(&failed, Err(PublishError::Broken(text)) if text.contains("ACCESS_REFUSED")),
+        "{failed:?}"
+    );
+    // The other lane goes on.
+    rig.publish_jobs(Lane::Transactional, 1, 1).await;
+    let other = rig.take_one().await;
+    assert_eq!(rig.requeue(&other, Route::Shed).await, Ok(()));
+    assert!(rig.broker.is_live(&delivery.receipt));
+    rabbit
+        .ctl(&["set_permissions", "worker", ".*", ".*", ".*"])
+        .await;
+    heals(&rig, &delivery).await;
+    rig.intake.close(Instant::now() + LIMIT).await;
+}
+
+#[tokio::test]
+async fn under_an_alarm_publishes_end_by_their_deadline_and_do_not_pile_up() {
+    let rabbit = Rabbit::start().await;
+    let mut rig = Rig::on(rabbit.url(), |options| {
+        options.confirm_timeout = Duration::from_secs(1);
+    })
+    .await;
+    let delivery = marketing_job(&mut rig).await;
+    rig.requeue(&delivery, Route::Park).await.unwrap();
+    rabbit.raise_memory_alarm().await;
+    let since = Instant::now();
+    let first = rig.requeue(&delivery, Route::Park).await;
+    assert_eq!(first, Err(PublishError::TimedOut));
+    assert!(
+        since.elapsed() < Duration::from_millis(1_500),
+        "{:?}",
+        since.elapsed()
+    );
+    // From now on failures come at once.
+    let since = Instant::now();
+    for _ in 0..100 {
+        assert_eq!(
+            rig.requeue(&delivery, Route::Park).await,
+            Err(PublishError::TimedOut)
+        );
+    }
+    assert!(
+        since.elapsed() < Duration::from_millis(500),
+        "{:?}",
+        since.elapsed()
+    );
+    rig.becomes(|readiness| !readiness.publishing).await;
+    // The consuming connection still settles: it has never published.
+    rig.acknowledge(&[delivery]);
+    let unsettled = ["list_queues", "name", "messages_unacknowledged"];
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let rows = rabbit.list(&unsettled).await;
+        if rows.iter().all(|row| row[1] == "0") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{rows:?}");
+    }
+    rabbit.clear_memory_alarm().await;
+    rig.becomes(|readiness| readiness.is_ready()).await;
+    assert_eq!(rig.broker.announce(vec![events()]).await, [Ok(())]);
+    // What was under way at the deadline was carried out later, and nothing was added since.
+    rig.awaits_in("marketing.parked", 2).await;
+    rig.intake.close(Instant::now() + LIMIT).await;
+}
+
+#[tokio::test]
+async fn closing_under_an_alarm_ends_by_its_deadline() {
+    let rabbit = Rabbit::start().await;
+    let mut rig = Rig::on(rabbit.url(), |options| {
+        options.confirm_timeout = Duration::from_millis(500);
+    })
+    .await;
+    let delivery = marketing_job(&mut rig).await;
+    rig.requeue(&delivery, Route::Park).await.unwrap();
+    rabbit.raise_memory_alarm().await;
+    assert!(rig.requeue(&delivery, Route::Park).await.is_err());
+    let since = Instant::now();
+    rig.intake.close(since + Duration::from_secs(3)).await;
+    assert!(
+        since.elapsed() < Duration::from_millis(3_500),
+        "{:?}",
+        since.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn closing_ends_by_its_deadline_when_the_broker_is_frozen() {
+    let mut rabbit = Rabbit::start().await;
+    let mut rig = Rig::on(rabbit.url(), |_| {}).await;
+    let delivery = marketing_job(&mut rig).await;
+    rabbit.freeze();
+    rig.acknowledge(&[delivery]);
+    let since = Instant::now();
+    rig.intake.close(since + Duration::from_secs(3)).await;
+    assert!(
+        since.elapsed() < Duration::from_millis(3_500),
+        "{:?}",
+        since.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn declaring_an_exchange_of_another_kind_is_told_as_such() {
+    let url = shared_amqp_url();
+    let outside = connection(&url).await;
+    let channel = outside.create_channel().await.unwrap();
+    let prefix = unique_prefix();
+    let exchange: ShortString = format!("{prefix}.unrouted").into();
+    let options = lapin::options::ExchangeDeclareOptions::default();
+    let none = FieldTable::default();
+    channel
+        .exchange_declare(exchange.clone(), ExchangeKind::Direct, options, none)
+        .await
+        .unwrap();
+    let names = lanekeeper::intake::Names::new(&prefix).unwrap();
+    let options = AmqpOptions::new(&url);
+    let declared = lanekeeper::intake::topology::declare(&outside, &names, &options).await;
+    let text = declared.unwrap_err().to_string();
+    assert!(
+        text.contains("exchange") && text.contains(exchange.as_str()),
+        "{text}"
+    );
+    channel
+        .exchange_delete(exchange, ExchangeDeleteOptions::default())
+        .await
+        .unwrap();
+}

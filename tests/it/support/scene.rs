@@ -1,0 +1,98 @@
+//! What most scenarios have: a prefix of their own, a stub carrier, settings for its workers.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use super::jobs::Publisher;
+use super::queues::Queues;
+use super::rabbit::{delete_topology, shared_amqp_url, unique_prefix};
+use super::redis::shared_redis_url;
+use super::stub::Stub;
+use super::watch::CounterWatch;
+use super::worker::{WorkerConfig, declare};
+
+/// The account of most jobs.
+pub const ACCOUNT: &str = "acme";
+
+/// One scenario's surroundings.
+pub struct Scene {
+    pub prefix: String,
+    pub amqp: String,
+    pub redis: String,
+    pub stub: Stub,
+    pub config: WorkerConfig,
+}
+
+impl Scene {
+    /// On the shared services.
+    pub async fn new() -> Self {
+        Self::on(shared_amqp_url(), shared_redis_url()).await
+    }
+
+    /// On these services.
+    pub async fn on(amqp: String, redis: String) -> Self {
+        let prefix = unique_prefix();
+        let stub = Stub::start().await;
+        let config = WorkerConfig::new(&prefix)
+            .set("AMQP__URL", &amqp)
+            .set("REDIS__URL", &redis)
+            .carrier(&stub.url);
+        Self {
+            prefix,
+            amqp,
+            redis,
+            stub,
+            config,
+        }
+    }
+
+    /// With another setting for its workers.
+    pub fn set(mut self, name: &str, value: impl Display + Copy) -> Self {
+        self.config = self.config.set(name, value);
+        self
+    }
+
+    /// Declares the queues, so that jobs can be queued before any worker runs.
+    pub async fn declare(&self) {
+        declare(&self.config).await;
+    }
+
+    pub async fn publisher(&self) -> Publisher {
+        Publisher::connect(&self.amqp, &self.prefix).await
+    }
+
+    pub async fn queues(&self) -> Queues {
+        Queues::connect(&self.amqp, &self.prefix).await
+    }
+
+    pub async fn watch(&self) -> CounterWatch {
+        CounterWatch::start(&self.redis, &self.prefix, ACCOUNT).await
+    }
+
+    /// Removes what it left in the broker.
+    pub async fn end(self) {
+        delete_topology(&self.amqp, &self.prefix).await;
+    }
+}
+
+/// The value below which `share` of them lie, such as 0.99.
+pub fn quantile(durations: &[Duration], share: f64) -> Duration {
+    let mut sorted = durations.to_vec();
+    sorted.sort();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a few thousand at most, and never negative"
+    )]
+    let rank = (sorted.len() as f64 * share).ceil() as usize;
+    sorted[rank.clamp(1, sorted.len()) - 1]
+}
+
+#[test]
+fn quantiles_are_nearest_ranks() {
+    let durations: Vec<_> = (1..=100).rev().map(Duration::from_millis).collect();
+    assert_eq!(quantile(&durations, 0.99), Duration::from_millis(99));
+    assert_eq!(quantile(&durations, 0.5), Duration::from_millis(50));
+    assert_eq!(quantile(&durations[..1], 0.99), Duration::from_millis(100));
+}
