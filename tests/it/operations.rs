@@ -374,6 +374,31 @@ fn check_says_fail_for_each_service_that_does_not() {
 }
 
 #[test]
+fn check_waits_for_no_silent_service() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let started = Instant::now();
+    let (output, text) = run(
+        &["check"],
+        &[
+            ("LANEKEEPER__AMQP__URL", &format!("amqp://{address}")),
+            ("LANEKEEPER__AMQP__CONNECT_TIMEOUT_MS", "300"),
+            ("LANEKEEPER__REDIS__URL", &format!("redis://{address}")),
+            ("LANEKEEPER__REDIS__CONNECT_TIMEOUT_MS", "300"),
+            ("LANEKEEPER__CARRIERS__DEFAULT__KIND", "http"),
+            (
+                "LANEKEEPER__CARRIERS__DEFAULT__URL",
+                &format!("https://{address}/"),
+            ),
+            ("LANEKEEPER__CARRIERS__DEFAULT__CONNECT_TIMEOUT_MS", "300"),
+        ],
+    );
+    assert!(started.elapsed() < Duration::from_secs(5));
+    assert_eq!(text.matches("no answer").count(), 3, "{text}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn wrong_settings_are_named_and_nothing_starts() {
     let wrong = [("LANEKEEPER__LANES__BUDGET", "5")];
     let (output, text) = run(&["worker"], &wrong);
