@@ -183,7 +183,7 @@ impl std::fmt::Display for Report {
 /// # Errors
 /// When nothing could be done at all.
 pub async fn run(settings: Settings, args: Args) -> anyhow::Result<ExitCode> {
-    let options = super::worker::amqp_options(&settings)?;
+    let options = super::amqp::options(&settings)?;
     let report = queue_file(&args, options, &mut io::stderr()).await?;
     println!("{report}");
     Ok(report.exit_code().into())
