@@ -7,13 +7,13 @@ use lanekeeper::dispatch::ports::TryResult;
 use lanekeeper::meter::{CounterStore, RedisOptions, RedisStore};
 
 use super::world::*;
-use crate::support::redis::shared_redis_url;
+use crate::support::redis_url;
 
 struct Raw(MultiplexedConnection);
 
 impl Raw {
     async fn open() -> Self {
-        let client = Client::open(shared_redis_url()).unwrap();
+        let client = Client::open(redis_url()).unwrap();
         Self(client.get_multiplexed_async_connection().await.unwrap())
     }
 

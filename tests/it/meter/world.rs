@@ -13,7 +13,7 @@ use lanekeeper::domain::{
 };
 use lanekeeper::meter::{CounterStore, MemoryStore, RedisOptions, RedisStore};
 
-use crate::support::redis::shared_redis_url;
+use crate::support::redis_url;
 
 pub use Lane::{Marketing, Transactional};
 
@@ -56,7 +56,7 @@ pub fn redis_options() -> RedisOptions {
         prefix: prefix(),
         timeout: Duration::from_secs(5),
         connect_timeout: Duration::from_secs(5),
-        ..RedisOptions::at(&shared_redis_url())
+        ..RedisOptions::at(&redis_url())
     }
 }
 
