@@ -103,6 +103,13 @@ impl Publisher {
             Err(error) => return vec![Err(error); count],
         };
         let judged = batch::publish(&channel, messages, deadline).await;
+        let failed = judged
+            .results
+            .iter()
+            .filter_map(|result| result.as_ref().err());
+        if let Some(error) = failed.clone().next() {
+            tracing::warn!(%error, failed = failed.count(), of = count, "publishing failed; the originals are kept");
+        }
         if judged.topology_is_missing {
             self.redeclare.notify_one();
         }
