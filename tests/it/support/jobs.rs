@@ -5,11 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
-use lapin::{BasicProperties, Channel, Confirmation, Connection};
+use lapin::{BasicProperties, Channel, Confirmation, Connection, ConnectionProperties};
 use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-
-use super::rabbit::connection;
 
 /// How many publishes may be unconfirmed at a time.
 const OUTSTANDING: usize = 500;
@@ -74,7 +72,8 @@ pub struct Publisher {
 impl Publisher {
     /// Publishes to `<prefix>.send`, which must have been declared.
     pub async fn connect(url: &str, prefix: &str) -> Self {
-        let connection = connection(url).await;
+        let opened = Connection::connect(url, ConnectionProperties::default()).await;
+        let connection = opened.expect("the broker answers");
         let channel = connection.create_channel().await.unwrap();
         let options = ConfirmSelectOptions::default();
         channel.confirm_select(options).await.unwrap();

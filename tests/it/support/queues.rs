@@ -1,10 +1,8 @@
-//! Looks at the queues of one prefix from outside.
+//! Looks at the queues of one prefix from outside, and removes them.
 
-use lapin::options::QueueDeclareOptions;
+use lapin::options::{ExchangeDeleteOptions, QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
-use lapin::{Channel, Connection};
-
-use super::rabbit::connection;
+use lapin::{Channel, Connection, ConnectionProperties};
 
 /// Every queue of a prefix, without the prefix.
 const QUEUES: [&str; 9] = [
@@ -19,6 +17,18 @@ const QUEUES: [&str; 9] = [
     "dead",
 ];
 
+const EXCHANGES: [&str; 9] = [
+    "send",
+    "shared",
+    "unrouted",
+    "transactional.shed",
+    "marketing.shed",
+    "transactional.park",
+    "marketing.park",
+    "admitted",
+    "outcomes",
+];
+
 /// The queues of one prefix.
 pub struct Queues {
     channel: Channel,
@@ -28,7 +38,8 @@ pub struct Queues {
 
 impl Queues {
     pub async fn connect(url: &str, prefix: &str) -> Self {
-        let connection = connection(url).await;
+        let opened = Connection::connect(url, ConnectionProperties::default()).await;
+        let connection = opened.expect("the broker answers");
         Self {
             channel: connection.create_channel().await.unwrap(),
             prefix: prefix.to_owned(),
@@ -56,5 +67,25 @@ impl Queues {
             sum += self.ready(queue).await;
         }
         sum
+    }
+
+    /// Removes every queue and exchange of the prefix, so that a shared broker stays small.
+    pub async fn remove(self) {
+        for queue in QUEUES {
+            let name = format!("{}.{queue}", self.prefix);
+            let options = QueueDeleteOptions::default();
+            self.channel
+                .queue_delete(name.into(), options)
+                .await
+                .unwrap();
+        }
+        for exchange in EXCHANGES {
+            let name = format!("{}.{exchange}", self.prefix);
+            let options = ExchangeDeleteOptions::default();
+            self.channel
+                .exchange_delete(name.into(), options)
+                .await
+                .unwrap();
+        }
     }
 }

@@ -8,12 +8,6 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
-/// The server that tests share; each test uses a prefix of its own on it.
-pub fn shared_redis_url() -> String {
-    std::env::var("LANEKEEPER_TEST_REDIS_URL")
-        .unwrap_or_else(|_| "redis://127.0.0.1:6379".to_owned())
-}
-
 /// A private server on a free port. It is killed when dropped.
 pub struct RedisServer {
     port: u16,
