@@ -114,11 +114,8 @@ pub async fn run(
 async fn look(settings: &Settings) -> Vec<Finding> {
     let carriers = settings.carriers.iter();
     let carriers = join_all(carriers.map(|(name, carrier)| carrier::look(name, carrier)));
-    let (amqp, redis, carriers) = tokio::join!(
-        amqp::look(&settings.amqp),
-        redis::look(&settings.redis),
-        carriers
-    );
+    let (amqp, redis, carriers) =
+        tokio::join!(amqp::look(settings), redis::look(&settings.redis), carriers);
     let valid = Finding::of("settings", Ok("valid".to_owned()));
     let mut findings = vec![valid, amqp, redis];
     findings.extend(carriers);

@@ -54,8 +54,8 @@ Examples:
   lanekeeper check
         see whether the settings are right and every service answers
   lanekeeper worker
-        start a worker with the settings' defaults: services on this machine, and a sandbox for a carrier
-  LANEKEEPER__AMQP__URL=amqp://user:password@broker LANEKEEPER__LANES__BUDGET_PER_SECOND=250 lanekeeper worker
+        start a worker with the defaults: services on this machine, a sandbox for a carrier
+  LANEKEEPER__LANES__BUDGET_PER_SECOND=250 lanekeeper worker
         change settings by environment: LANEKEEPER__SECTION__KEY
   lanekeeper worker --config /etc/lanekeeper.toml
         change settings by a file; config/default.toml in the source lists all of them

@@ -24,10 +24,6 @@ use crate::telemetry::Telemetry;
 /// How long taking leave of the broker may take when there is no hurry.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
-/// The longest that a job waits for its next try inside the worker; longer waits are spent in the
-/// parking queue.
-const LONGEST_WAIT_HERE: Duration = Duration::from_secs(2);
-
 /// Runs a worker until it is told to stop.
 ///
 /// # Errors
@@ -139,7 +135,7 @@ fn pipeline_options(settings: &Settings) -> PipelineOptions {
         retry: RetryPolicy {
             max_attempts: settings.jobs.max_attempts,
             base: settings.jobs.retry_base,
-            longest_here: LONGEST_WAIT_HERE,
+            longest_here: settings.jobs.park_above,
         },
         announce_outcomes: settings.outcomes.enabled,
         ceilings: Arc::new(move |account| directory.ceilings(account)),

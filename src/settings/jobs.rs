@@ -15,8 +15,8 @@ pub struct Jobs {
     pub max_attempts: u32,
     /// The wait before the second try.
     pub retry_base: Duration,
-    /// The longest wait between tries.
-    pub retry_cap: Duration,
+    /// The longest wait that is spent in the worker; a longer one is spent in the parking queue.
+    pub park_above: Duration,
     /// The longest wait that a carrier may ask for.
     pub retry_after_cap: Duration,
 }
@@ -26,17 +26,12 @@ impl Jobs {
         let region = |text: &str| {
             Region::parse(text).ok_or("an ISO 3166-1 code of two capitals, such as GB")
         };
-        let jobs = Self {
+        Ok(Self {
             default_region: section.parsed_if_given("default_region", region)?,
             max_attempts: section.count("max_attempts", 1..=1_000)?,
             retry_base: section.millis("retry_base_ms", 10..=60_000)?,
-            retry_cap: section.millis("retry_cap_ms", 10..=3_600_000)?,
+            park_above: section.millis("park_above_ms", 0..=5_000)?,
             retry_after_cap: section.seconds("retry_after_cap_s", 1..=86_400)?,
-        };
-        if jobs.retry_cap < jobs.retry_base {
-            let found = jobs.retry_cap.as_millis().to_string();
-            return Err(section.error("retry_cap_ms", &found, "at least jobs.retry_base_ms"));
-        }
-        Ok(jobs)
+        })
     }
 }

@@ -17,8 +17,6 @@ pub struct Redis {
     pub timeout: Duration,
     /// How long one attempt to connect may take.
     pub connect_timeout: Duration,
-    /// Connections that are kept open.
-    pub connections: usize,
 }
 
 impl Redis {
@@ -29,7 +27,6 @@ impl Redis {
             prefix: section.parsed("prefix", |text| Prefix::parse(text, "._:-"))?,
             timeout: section.millis("timeout_ms", 1..=45)?,
             connect_timeout: section.millis("connect_timeout_ms", 10..=60_000)?,
-            connections: section.count("connections", 1..=64)?,
         })
     }
 }

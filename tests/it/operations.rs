@@ -394,7 +394,8 @@ fn check_waits_for_no_silent_service() {
         ],
     );
     assert!(started.elapsed() < Duration::from_secs(5));
-    assert_eq!(text.matches("no answer").count(), 3, "{text}");
+    let failed = text.lines().filter(|line| line.starts_with("FAIL"));
+    assert_eq!(failed.count(), 3, "{text}");
     assert_eq!(output.status.code(), Some(1));
 }
 
@@ -500,6 +501,18 @@ fn no_output_shows_a_password() {
             let text = brief_run(args, &environment);
             assert!(!text.is_empty(), "{args:?}");
             assert!(!text.contains("S3NTINEL"), "{args:?}: {text}");
+            if args == ["worker"] {
+                assert_lines_are_events(&text);
+            }
         }
+    }
+}
+
+/// Away from a terminal, a worker writes one JSON object a line, or one line on why it cannot start.
+fn assert_lines_are_events(text: &str) {
+    for line in text.lines().filter(|line| !line.starts_with("error: ")) {
+        let event: serde_json::Value = serde_json::from_str(line).unwrap();
+        let target = event["target"].as_str().unwrap();
+        assert!(target.starts_with("lanekeeper"), "{line}");
     }
 }

@@ -1,48 +1,45 @@
-//! Does the broker let us in?
+//! Does the broker let us in, and is it new enough?
 
 use std::time::Duration;
 
-use lapin::uri::AMQPUri;
-use lapin::{Connection, ConnectionProperties, ErrorKind};
+use lapin::Connection;
 
 use super::{Finding, reach};
-use crate::settings::Amqp;
+use crate::intake::{Endpoint, Purpose, connection};
+use crate::settings::Settings;
+
+/// Where brokers listen unless told otherwise.
+const PORT: u16 = 5672;
+const TLS_PORT: u16 = 5671;
 
 /// How long saying goodbye may take.
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 
-pub(super) async fn look(amqp: &Amqp) -> Finding {
+pub(super) async fn look(settings: &Settings) -> Finding {
+    let amqp = &settings.amqp;
     let (what, shown) = ("amqp".to_owned(), amqp.url.to_string());
-    reach::look(what, shown, amqp.connect_timeout, log_in(amqp)).await
+    // Connecting, asking for the version, and logging in: each may take the whole time-out.
+    let limit = amqp.connect_timeout * 3;
+    reach::look(what, shown, limit, Box::pin(log_in(settings))).await
 }
 
-async fn log_in(amqp: &Amqp) -> Result<String, String> {
-    let url = amqp.url.expose();
-    let mut uri: AMQPUri = url.as_str().parse().map_err(|_| "the URL cannot be read")?;
-    drop(reach::connect(url, uri.authority.port).await?);
-    // lapin reads an IPv6 address as no host, and would go to this machine.
-    uri.authority.host = reach::bare_host(url);
-    let connection = Connection::connect_uri(uri, ConnectionProperties::default()).await;
-    let connection = connection.map_err(|error| reason(&error))?;
-    let channel = connection.create_channel().await;
-    channel.map_err(|error| reason(&error))?;
-    // A broker that is slow to say goodbye works all the same.
-    let close = connection.close(200, "checked".into());
-    let _ = tokio::time::timeout(CLOSE_WITHIN, close).await;
+async fn log_in(settings: &Settings) -> Result<String, String> {
+    let url = settings.amqp.url.expose();
+    let port = if url.scheme() == "amqps" {
+        TLS_PORT
+    } else {
+        PORT
+    };
+    drop(reach::connect(url, port).await?);
+    let options = crate::cli::amqp::options(settings).map_err(|error| error.to_string())?;
+    let endpoint = Endpoint::parse(url.as_str()).map_err(|error| error.to_string())?;
+    let connection = connection::connect(&endpoint, &options, Purpose::Enqueue).await;
+    leave(connection.map_err(|error| error.to_string())?).await;
     Ok("connected and logged in".to_owned())
 }
 
-/// What the broker or the operating system said. A broker's texts name users and virtual hosts,
-/// never passwords.
-fn reason(error: &lapin::Error) -> String {
-    match error.kind() {
-        ErrorKind::IOError(error) => {
-            format!(
-                "it can be reached, but the connection failed ({})",
-                error.kind()
-            )
-        }
-        ErrorKind::ProtocolError(error) => format!("{} {}", error.get_id(), error.get_message()),
-        _ => "it does not speak AMQP 0-9-1 with us".to_owned(),
-    }
+/// A broker that is slow to say goodbye works all the same.
+async fn leave(connection: Connection) {
+    let close = connection.close(200, "checked".into());
+    let _ = tokio::time::timeout(CLOSE_WITHIN, close).await;
 }
