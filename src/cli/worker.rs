@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::accounts::Directory;
@@ -16,7 +16,7 @@ use crate::clock::SystemClock;
 use crate::dispatch::{Fleet, FleetCarrier, Pipeline, PipelineOptions, RetryPolicy};
 use crate::domain::Lane;
 use crate::intake::{AmqpBroker, Intake};
-use crate::meter::{Failover, FailoverOptions, RedisOptions, RedisStore};
+use crate::meter::{CounterStore, Failover, FailoverOptions, RedisOptions, RedisStore};
 use crate::ops::{self, LaneReadiness, Metrics, Readiness, Shutdown};
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
@@ -45,7 +45,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         deliveries_in,
         shutdown.soft.clone(),
     )?;
-    let meter = Arc::new(meter(&settings, telemetry.clone())?);
+    let meter = Arc::new(meter(&settings, telemetry.clone()).await?);
     let pipeline = pipeline(&settings, intake.broker(), Arc::clone(&meter), telemetry)?;
     let ops_stop = CancellationToken::new();
     let readiness = Arc::new(readiness_of(intake.broker()));
@@ -87,7 +87,7 @@ fn leave_by(shutdown: &Shutdown) -> Instant {
 
 type WorkerPipeline = Pipeline<AmqpBroker, Failover<RedisStore>, AnyCarrier, SystemClock>;
 
-fn meter(settings: &Settings, telemetry: Telemetry) -> anyhow::Result<Failover<RedisStore>> {
+async fn meter(settings: &Settings, telemetry: Telemetry) -> anyhow::Result<Failover<RedisStore>> {
     let claim_life = settings.claims.life.unwrap_or_default();
     let store = RedisStore::new(RedisOptions {
         prefix: format!("{}:", settings.redis.prefix),
@@ -96,6 +96,9 @@ fn meter(settings: &Settings, telemetry: Telemetry) -> anyhow::Result<Failover<R
         claim_life,
         ..RedisOptions::at(settings.redis.url.expose().as_str())
     })?;
+    // The first connection takes longer than a decision may. If there is none yet, that is no
+    // reason not to start.
+    let _ = timeout(FIRST_CONTACT, store.probe()).await;
     let options = FailoverOptions {
         claim_life,
         ..FailoverOptions::default()
