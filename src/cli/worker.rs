@@ -24,6 +24,9 @@ use crate::telemetry::Telemetry;
 /// How long taking leave of the broker may take when there is no hurry.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
+/// How long starting waits for Redis.
+const FIRST_CONTACT: Duration = Duration::from_secs(1);
+
 /// Runs a worker until it is told to stop.
 ///
 /// # Errors
@@ -37,6 +40,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(settings.ops.listen)
         .await
         .with_context(|| format!("cannot listen on {} (ops.listen)", settings.ops.listen))?;
+    let meter = Arc::new(meter(&settings, telemetry.clone()).await?);
 
     let (deliveries_in, deliveries) = mpsc::unbounded_channel();
     let mut intake = Intake::start(
@@ -45,7 +49,6 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         deliveries_in,
         shutdown.soft.clone(),
     )?;
-    let meter = Arc::new(meter(&settings, telemetry.clone()).await?);
     let pipeline = pipeline(&settings, intake.broker(), Arc::clone(&meter), telemetry)?;
     let ops_stop = CancellationToken::new();
     let readiness = Arc::new(readiness_of(intake.broker()));
