@@ -1,12 +1,13 @@
 //! Redis servers for tests: the shared one, and private ones that a test may break.
 
-use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
+
+use super::worker::{free_port, signal};
 
 /// The server that tests share; each test uses a prefix of its own on it.
 pub fn shared_redis_url() -> String {
@@ -30,9 +31,7 @@ impl RedisServer {
 
     /// As [`RedisServer::start`], with further arguments such as `--requirepass secret`.
     pub async fn start_with(arguments: &[&str]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
+        let port = free_port();
         let directory = tempfile::tempdir().unwrap();
         let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
         let child = launch(port, &directory, &arguments);
@@ -51,11 +50,6 @@ impl RedisServer {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Its port.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
     /// Kills it; its memory is lost.
     pub async fn stop(&mut self) {
         self.child.kill().await.unwrap();
@@ -70,12 +64,12 @@ impl RedisServer {
 
     /// Stops it in its tracks: connections stay open and nothing answers.
     pub fn freeze(&self) {
-        self.signal("-STOP");
+        self.signal("STOP");
     }
 
     /// Lets a frozen server go on.
     pub fn thaw(&self) {
-        self.signal("-CONT");
+        self.signal("CONT");
     }
 
     /// What `redis-cli` answers.
@@ -89,13 +83,8 @@ impl RedisServer {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    fn signal(&self, signal: &str) {
-        let id = self.child.id().expect("a running server has an id");
-        let status = std::process::Command::new("kill")
-            .args([signal, &id.to_string()])
-            .status()
-            .unwrap();
-        assert!(status.success());
+    fn signal(&self, name: &str) {
+        signal(self.child.id().expect("a running server has an id"), name);
     }
 
     async fn wait_until_up(&self) {
