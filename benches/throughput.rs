@@ -28,8 +28,9 @@ use tokio::time::{Instant, sleep};
 
 use support::jobs::{Offer, Publisher};
 use support::queues::Queues;
-use support::rabbit::{connection, delete_topology, shared_amqp_url, unique_prefix};
+use support::rabbit::connection;
 use support::worker::{Worker, WorkerConfig, declare};
+use support::{amqp_url, unique_prefix};
 
 /// Unsettled deliveries per consumer, in both contestants.
 const PREFETCH: u16 = 1_000;
@@ -79,8 +80,8 @@ async fn main() {
 /// Jobs per second of the bare loop, from its first delivery until the broker has read its last
 /// acknowledgement.
 async fn bare_round(jobs: usize) -> f64 {
-    let queue = unique_prefix();
-    let url = shared_amqp_url();
+    let queue = unique_prefix("bench-bare");
+    let url = amqp_url();
     let connection = connection(&url).await;
     let channel = connection.create_channel().await.unwrap();
     declare_queue(&channel, &queue, false).await;
@@ -161,14 +162,14 @@ async fn declare_queue(channel: &Channel, queue: &str, passive: bool) {
 
 /// Jobs per second of a worker, from the first dispatch that its counter shows to the last.
 async fn worker_round(jobs: usize) -> f64 {
-    let prefix = unique_prefix();
+    let prefix = unique_prefix("bench-worker");
     let config = WorkerConfig::new(&prefix)
         .set("LANES__BUDGET_PER_SECOND", 1_000_000_000)
         .set("CARRIERS__DEFAULT__KIND", "sandbox")
         .set("AMQP__PREFETCH", PREFETCH)
         .set("OUTCOMES__ENABLED", false);
     declare(&config).await;
-    let publisher = Publisher::connect(&shared_amqp_url(), &prefix).await;
+    let publisher = Publisher::connect(&amqp_url(), &prefix).await;
     publisher.publish_all(&offers(jobs)).await;
 
     let worker = Worker::spawn(&config);
@@ -180,9 +181,9 @@ async fn worker_round(jobs: usize) -> f64 {
     }
     let took = start.elapsed();
     worker.stop().await;
-    let queues = Queues::connect(&shared_amqp_url(), &prefix).await;
+    let queues = Queues::connect(&amqp_url(), &prefix).await;
     assert_eq!(queues.all_ready().await, 0, "everything was acknowledged");
-    delete_topology(&shared_amqp_url(), &prefix).await;
+    queues.remove().await;
     per_second(jobs - already, took)
 }
 

@@ -51,10 +51,13 @@ pub(super) fn of_error(error: &reqwest::Error) -> SendError {
     }
 }
 
-/// The kind of the I/O error at the bottom, whose text is one of a closed list.
+/// Why there is no connection, in words from a closed list.
 fn io_kind(error: &reqwest::Error) -> Option<Cow<'static, str>> {
     if error.is_timeout() {
         return Some("timed out".into());
+    }
+    if error.is_dns() {
+        return Some("its host name cannot be looked up".into());
     }
     let mut source = error.source();
     let mut kind = None;

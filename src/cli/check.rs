@@ -2,6 +2,7 @@
 
 mod amqp;
 mod carrier;
+mod reach;
 mod redis;
 
 use std::fmt;

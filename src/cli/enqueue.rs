@@ -4,9 +4,9 @@ mod rows;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Args;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use thiserror::Error;
@@ -18,6 +18,7 @@ pub use rows::{Batch, BatchId, RowError};
 use crate::dispatch::ports::PublishError;
 use crate::domain::{AccountId, Channel, Field, Job, Origin, Priority};
 use crate::intake::{AmqpOptions, Feed, IntakeError};
+use crate::settings::Settings;
 
 /// Publishes that may be unconfirmed at a time.
 const WINDOW: usize = 2_000;
@@ -33,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Queue a file of messages, one JSON object per line with at least `to` and `body` or `content`.
-#[derive(Debug, Args)]
+#[derive(Debug, clap::Args)]
 #[command(after_help = "Exit codes:\n  \
     0  every row was queued\n  \
     1  the file could not be read, or the broker could not be reached or did not take every row\n  \
@@ -41,7 +42,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
     3  rows were rejected, and all others queued\n\n\
     The job on line N of the file gets the id BATCH-N. Given again, the same file makes the same jobs, \
     which workers recognise.")]
-pub struct EnqueueArgs {
+pub struct Args {
     /// The file, or - for standard input
     pub file: PathBuf,
     /// The account that sends
@@ -76,7 +77,7 @@ pub struct EnqueueArgs {
     pub service_id: Option<String>,
 }
 
-impl EnqueueArgs {
+impl Args {
     /// What all jobs share.
     #[must_use]
     pub fn batch(&self, options: &AmqpOptions) -> Batch {
@@ -177,12 +178,24 @@ impl std::fmt::Display for Report {
     }
 }
 
-/// Runs the command: row errors go to `errors`, one per line.
+/// Runs the command: row errors go to standard error, the report to standard output.
 ///
 /// # Errors
 /// When nothing could be done at all.
-pub async fn run(
-    args: &EnqueueArgs,
+pub async fn run(settings: Settings, args: Args) -> anyhow::Result<ExitCode> {
+    let options = super::amqp::options(&settings)?;
+    let report = queue_file(&args, options, &mut io::stderr()).await?;
+    println!("{report}");
+    Ok(report.exit_code().into())
+}
+
+/// The command, apart from where it takes its settings from and what it ends with. Row errors go
+/// to `errors`, one per line.
+///
+/// # Errors
+/// When nothing could be done at all.
+pub async fn queue_file(
+    args: &Args,
     options: AmqpOptions,
     errors: &mut (impl Write + Send),
 ) -> Result<Report, EnqueueError> {

@@ -46,7 +46,7 @@ enum Command {
     /// Nothing is queued or sent. The exit code is 0 when all is well, and 1 when something is not.
     Check(check::Args),
     /// Queue jobs from a file or from standard input.
-    Enqueue(enqueue::EnqueueArgs),
+    Enqueue(enqueue::Args),
 }
 
 const EXAMPLES: &str = "\
@@ -88,20 +88,12 @@ pub fn main(
             return USAGE.into();
         }
         (Command::Worker, Ok(settings)) => block_on(settings.worker.threads, worker::run(settings)),
-        (Command::Enqueue(args), Ok(settings)) => block_on(None, run_enqueue(settings, args)),
+        (Command::Enqueue(args), Ok(settings)) => block_on(None, enqueue::run(settings, args)),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
-}
-
-/// Queues a file; what is wrong with its rows goes to standard error.
-async fn run_enqueue(settings: Settings, args: enqueue::EnqueueArgs) -> anyhow::Result<ExitCode> {
-    let options = amqp::options(&settings)?;
-    let report = enqueue::run(&args, options, &mut std::io::stderr()).await?;
-    println!("{report}");
-    Ok(report.exit_code().into())
 }
 
 /// Runs a command on so many threads, or one per processor.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::accounts::Directory;
@@ -33,6 +33,7 @@ const LONGEST_WAIT_HERE: Duration = Duration::from_secs(2);
 /// # Errors
 /// When it cannot start, or finds the broker in a state that only a person can mend.
 pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
+    ops::panics::end_the_process();
     let shutdown = Shutdown::listen(settings.worker.grace).context("cannot listen for signals")?;
     let metrics = Metrics::new()?;
     let telemetry = Telemetry::new(&metrics.meter());
@@ -48,7 +49,8 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         deliveries_in,
         shutdown.soft.clone(),
     )?;
-    let pipeline = pipeline(&settings, intake.broker(), telemetry)?;
+    let meter = Arc::new(meter(&settings, telemetry.clone())?);
+    let pipeline = pipeline(&settings, intake.broker(), Arc::clone(&meter), telemetry)?;
     let ops_stop = CancellationToken::new();
     let readiness = Arc::new(readiness_of(intake.broker()));
     tokio::spawn(ops::serve(listener, metrics, readiness, ops_stop.clone()));
@@ -64,7 +66,11 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         shutdown.soft.cancel();
         running.await;
     }
-    intake.close(leave_by(&shutdown)).await;
+    let leave_by = leave_by(&shutdown);
+    if !matches!(timeout_at(leave_by, meter.flush()).await, Ok(Ok(()))) {
+        tracing::warn!("some results of sends could not be recorded: their jobs may be sent again");
+    }
+    intake.close(leave_by).await;
     ops_stop.cancel();
     if let Some(error) = gave_up {
         return Err(error.into());
@@ -85,30 +91,43 @@ fn leave_by(shutdown: &Shutdown) -> Instant {
 
 type WorkerPipeline = Pipeline<AmqpBroker, Failover<RedisStore>, AnyCarrier, SystemClock>;
 
-fn pipeline(
-    settings: &Settings,
-    broker: AmqpBroker,
-    telemetry: Telemetry,
-) -> anyhow::Result<WorkerPipeline> {
-    let clock = Arc::new(SystemClock);
+fn meter(settings: &Settings, telemetry: Telemetry) -> anyhow::Result<Failover<RedisStore>> {
+    let claim_life = settings.claims.life.unwrap_or_default();
     let store = RedisStore::new(RedisOptions {
         prefix: format!("{}:", settings.redis.prefix),
         timeout: settings.redis.timeout,
         connect_timeout: settings.redis.connect_timeout,
-        claim_life: settings.claims.life.unwrap_or_default(),
+        claim_life,
         ..RedisOptions::at(settings.redis.url.expose().as_str())
     })?;
-    let meter = Failover::new(
+    let options = FailoverOptions {
+        claim_life,
+        ..FailoverOptions::default()
+    };
+    Ok(Failover::new(
         store,
-        FailoverOptions::default(),
-        Arc::clone(&clock) as Arc<_>,
-        telemetry.clone(),
-    );
+        options,
+        Arc::new(SystemClock),
+        telemetry,
+    ))
+}
+
+fn pipeline(
+    settings: &Settings,
+    broker: AmqpBroker,
+    meter: Arc<Failover<RedisStore>>,
+    telemetry: Telemetry,
+) -> anyhow::Result<WorkerPipeline> {
+    let clock = Arc::new(SystemClock);
     let fleet = fleet(settings, &clock)?;
     let options = pipeline_options(settings);
-    let (broker, meter) = (Arc::new(broker), Arc::new(meter));
     Ok(Pipeline::new(
-        broker, meter, fleet, clock, telemetry, options,
+        Arc::new(broker),
+        meter,
+        fleet,
+        clock,
+        telemetry,
+        options,
     )?)
 }
 

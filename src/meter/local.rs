@@ -80,43 +80,48 @@ impl Window {
     }
 }
 
-/// Jobs of one account that another decision, still pending, may be admitting at this moment.
+/// How many jobs of each lane somebody else is being asked about.
+pub(super) type Asked = [u32; 2];
+
+/// Jobs of one account that other decisions, still pending, may be admitting at this moment.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Pending([u32; 2]);
+pub(super) struct Pending {
+    jobs: Asked,
+    /// The least that was counted already when they were asked about.
+    base: u32,
+}
 
 impl Pending {
-    /// Adds one job.
-    pub(super) fn add(&mut self, lane: Lane) {
-        self.0[lane.index()] += 1;
-    }
-
-    /// Adds the jobs of another decision.
-    pub(super) fn start(&mut self, other: Self) {
-        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+    /// More jobs are asked about, while the count is known to be `count`.
+    pub(super) fn start(&mut self, asked: Asked, count: u32) {
+        self.base = if self.is_empty() {
+            count
+        } else {
+            self.base.min(count)
+        };
+        for (mine, theirs) in self.jobs.iter_mut().zip(asked) {
             *mine += theirs;
         }
     }
 
-    /// Takes the jobs of a decision away again.
-    pub(super) fn finish(&mut self, other: Self) {
-        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+    /// These are asked about no more.
+    pub(super) fn finish(&mut self, asked: Asked) {
+        for (mine, theirs) in self.jobs.iter_mut().zip(asked) {
             *mine = mine.saturating_sub(theirs);
         }
     }
 
     /// Whether there are none.
     pub(super) fn is_empty(self) -> bool {
-        self.0 == [0, 0]
+        self.jobs == [0, 0]
     }
 
-    /// The most that a count may have become once those decisions are known: pending marketing
-    /// jobs can push it no further than their own ceiling.
-    fn at_most(self, count: u32, ceilings: Ceilings) -> u32 {
-        let ceiling = ceilings.of_lane(Lane::Marketing).max(count);
-        let marketing = count
-            .saturating_add(self.0[Lane::Marketing.index()])
-            .min(ceiling);
-        marketing.saturating_add(self.0[Lane::Transactional.index()])
+    /// The most that they add to the count: of the marketing jobs, what their own ceiling lets
+    /// pass, so that the reserve stays free for others.
+    fn at_most(self, ceilings: Ceilings) -> u32 {
+        let room = ceilings.of_lane(Lane::Marketing).saturating_sub(self.base);
+        let marketing = self.jobs[Lane::Marketing.index()].min(room);
+        marketing.saturating_add(self.jobs[Lane::Transactional.index()])
     }
 }
 
@@ -125,11 +130,14 @@ impl Pending {
 pub(super) fn decide(
     request: &AccountRequest,
     window: &mut Window,
-    pending: Pending,
+    pending: &mut Pending,
     claims: &mut ClaimBook,
     now: Moment,
 ) -> Vec<Verdict> {
     let account = &request.account;
+    // A new window may have begun since those jobs were asked about.
+    pending.base = pending.base.min(window.counter(now.instant).count);
+    let pending = pending.at_most(request.ceilings);
     let verdict = |job: &JobRequest| {
         let possible_duplicate = match claims.standing(account, &job.id, now.instant) {
             Standing::Sent(record) => return Verdict::Duplicate(record.clone()),
@@ -138,7 +146,7 @@ pub(super) fn decide(
             Standing::Free => false,
         };
         let count = window.counter(now.instant).count;
-        if pending.at_most(count, request.ceilings) >= request.ceilings.of_lane(job.lane) {
+        if count.saturating_add(pending) >= request.ceilings.of_lane(job.lane) {
             return Verdict::Shed(Limit::Lane);
         }
         window.add(1, now.instant);
@@ -173,7 +181,13 @@ impl LocalCounters {
     pub(super) fn admit(&mut self, request: &AccountRequest, now: Moment) -> StoreAnswer {
         self.sweep(now.instant);
         let window = self.windows.entry(request.account.clone()).or_default();
-        let verdicts = decide(request, window, Pending::default(), &mut self.claims, now);
+        let verdicts = decide(
+            request,
+            window,
+            &mut Pending::default(),
+            &mut self.claims,
+            now,
+        );
         StoreAnswer {
             verdicts,
             counter: window.counter(now.instant),

@@ -2,6 +2,7 @@
 
 pub mod logging;
 pub mod metrics;
+pub mod panics;
 pub mod server;
 pub mod shutdown;
 

@@ -6,16 +6,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
-use lanekeeper::cli::enqueue::{EnqueueArgs, EnqueueError, Report, run};
+use lanekeeper::cli::enqueue::{Args, EnqueueError, Report, queue_file};
 use lanekeeper::intake::AmqpOptions;
 use lapin::options::BasicGetOptions;
 
-use crate::support::rabbit::{Rabbit, connection, delete_topology, shared_amqp_url, unique_prefix};
+use crate::support::queues::Queues;
+use crate::support::rabbit::{Rabbit, connection};
+use crate::support::{amqp_url, unique_prefix};
 
 #[derive(Parser)]
 struct Cli {
     #[command(flatten)]
-    enqueue: EnqueueArgs,
+    enqueue: Args,
 }
 
 const USUAL: [&str; 8] = [
@@ -31,7 +33,7 @@ const USUAL: [&str; 8] = [
 
 fn options(url: &str) -> AmqpOptions {
     let mut options = AmqpOptions::new(url);
-    options.prefix = unique_prefix();
+    options.prefix = unique_prefix("enqueue");
     options
 }
 
@@ -54,7 +56,7 @@ async fn enqueue_file(
     let line = ["enqueue", file.to_str().unwrap()];
     let cli = Cli::try_parse_from([&line[..], &USUAL, more].concat()).unwrap();
     let mut errors = Vec::new();
-    let report = run(&cli.enqueue, options.clone(), &mut errors).await;
+    let report = queue_file(&cli.enqueue, options.clone(), &mut errors).await;
     (report, String::from_utf8(errors).unwrap())
 }
 
@@ -83,7 +85,7 @@ fn rows(count: usize) -> String {
 
 #[tokio::test]
 async fn good_rows_are_queued_and_bad_ones_named() {
-    let options = options(&shared_amqp_url());
+    let options = options(&amqp_url());
     let content = "\u{feff}{\"to\":\"+44 7700 900123\",\"body\":\"x\"}\r\n\
                    \n\
                    not json\n\
@@ -103,24 +105,30 @@ async fn good_rows_are_queued_and_bad_ones_named() {
     assert_eq!(ids, ["spring-1", "spring-5"]);
     assert_eq!(jobs[0]["campaign_id"], "c-1");
     assert!(jobs[0]["enqueued_at"].as_str().unwrap().ends_with('Z'));
-    delete_topology(&options.url, &options.prefix).await;
+    Queues::connect(&options.url, &options.prefix)
+        .await
+        .remove()
+        .await;
 }
 
 #[tokio::test]
 async fn every_row_of_a_long_file_is_stored_once_with_an_id_of_its_own() {
-    let options = options(&shared_amqp_url());
+    let options = options(&amqp_url());
     let (report, errors) = enqueue(&options, &rows(5_000), &[]).await;
     let report = report.unwrap();
     assert_eq!((report.queued, report.exit_code()), (5_000, 0), "{errors}");
     let jobs = jobs_in(&options, "marketing").await;
     let ids: HashSet<_> = jobs.iter().map(|job| job["id"].to_string()).collect();
     assert_eq!((jobs.len(), ids.len()), (5_000, 5_000));
-    delete_topology(&options.url, &options.prefix).await;
+    Queues::connect(&options.url, &options.prefix)
+        .await
+        .remove()
+        .await;
 }
 
 #[tokio::test]
 async fn the_same_file_again_makes_the_same_jobs() {
-    let options = options(&shared_amqp_url());
+    let options = options(&amqp_url());
     let mut seen = Vec::new();
     for _ in 0..2 {
         enqueue(&options, &rows(3), &["--priority", "high"])
@@ -136,7 +144,10 @@ async fn the_same_file_again_makes_the_same_jobs() {
     }
     assert_eq!(seen[0].len(), 3);
     assert_eq!(seen[0], seen[1]);
-    delete_topology(&options.url, &options.prefix).await;
+    Queues::connect(&options.url, &options.prefix)
+        .await
+        .remove()
+        .await;
 }
 
 #[tokio::test]
@@ -148,7 +159,7 @@ async fn without_a_broker_or_a_file_nothing_is_done() {
         "{text}"
     );
     let missing = Path::new("/nowhere/rows.jsonl");
-    let (report, _) = enqueue_file(&options(&shared_amqp_url()), missing, &[]).await;
+    let (report, _) = enqueue_file(&options(&amqp_url()), missing, &[]).await;
     assert!(matches!(report, Err(EnqueueError::Open { .. })));
 }
 

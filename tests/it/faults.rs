@@ -10,12 +10,12 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::support::jobs::{Offer, Publisher};
-use crate::support::rabbit::{Rabbit, shared_amqp_url};
-use crate::support::redis::{RedisServer, shared_redis_url};
+use crate::support::rabbit::Rabbit;
+use crate::support::redis::RedisServer;
 use crate::support::scene::{ACCOUNT, Scene, quantile};
 use crate::support::stub::Arrival;
 use crate::support::worker::{Cluster, FALLBACKS, Worker};
-use crate::support::{eventually, heavy};
+use crate::support::{amqp_url, eventually, heavy, redis_url};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -70,7 +70,7 @@ impl RedisFault {
 async fn redis_faults_under_load_delay_no_password_and_pass_no_ceiling() {
     let _alone = heavy().await;
     let mut redis = RedisServer::start().await;
-    let scene = Scene::on(shared_amqp_url(), redis.url()).await;
+    let scene = Scene::on("redisfaults", amqp_url(), redis.url()).await;
     let worker = Worker::start(&scene.config).await;
     let (campaign, passwords) = (scene.publisher().await, scene.publisher().await);
     campaign
@@ -172,7 +172,7 @@ fn busiest_second(arrivals: &[Arrival]) -> usize {
 async fn each_decision_without_redis_is_counted_once() {
     let _alone = heavy().await;
     let mut redis = RedisServer::start().await;
-    let scene = Scene::on(shared_amqp_url(), redis.url()).await;
+    let scene = Scene::on("fallback", amqp_url(), redis.url()).await;
     let worker = Worker::start(&scene.config).await;
     let publisher = scene.publisher().await;
     publisher.publish_all(&Offer::many(5, "before", otp)).await;
@@ -202,7 +202,7 @@ async fn a_broker_restart_under_load_loses_nothing() {
     const JOBS: usize = 2_000;
     let mut rabbit = Rabbit::start().await;
     let _alone = heavy().await;
-    let scene = Scene::on(rabbit.url(), shared_redis_url()).await;
+    let scene = Scene::on("restart", rabbit.url(), redis_url()).await;
     scene.stub.set_latency(Duration::from_millis(20));
     let scene = scene.set("LANES__BUDGET_PER_SECOND", 200);
     let mut cluster = Cluster::start(2, &scene.config).await;
@@ -259,7 +259,7 @@ async fn ten_killed_workers_lose_nothing_and_count_what_they_repeat() {
     let _alone = heavy().await;
     // A Redis that no other test slows down: without it nobody knows what others have sent.
     let redis = RedisServer::start().await;
-    let scene = Scene::on(shared_amqp_url(), redis.url())
+    let scene = Scene::on("kills", amqp_url(), redis.url())
         .await
         .set("LANES__BUDGET_PER_SECOND", 220)
         .set("CARRIERS__DEFAULT__MAX_IN_FLIGHT", SLOTS)

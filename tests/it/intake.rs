@@ -12,14 +12,16 @@ use lanekeeper::dispatch::ports::{
 use lanekeeper::domain::{AccountId, Decoded, Job, JobHeaders, Lane, Payload};
 use lanekeeper::intake::{AmqpBroker, AmqpOptions, Intake, Readiness};
 use lanekeeper::telemetry::Telemetry;
-use lapin::options::{BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions};
+use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::types::{FieldTable, ShortString};
 use lapin::{BasicProperties, Channel, Connection};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::rabbit::{connection, delete_topology, shared_amqp_url, unique_prefix};
+use crate::support::queues::Queues;
+use crate::support::rabbit::connection;
+use crate::support::{amqp_url, unique_prefix};
 
 /// How long anything that must happen may take.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -34,18 +36,19 @@ struct Rig {
     deliveries: mpsc::UnboundedReceiver<Vec<Delivery>>,
     outside: Connection,
     channel: Channel,
+    queues: Queues,
 }
 
 impl Rig {
     /// On the shared broker.
     async fn shared() -> Self {
-        Self::on(shared_amqp_url(), |_| {}).await
+        Self::on(amqp_url(), |_| {}).await
     }
 
     /// On any broker, with options changed by `adjust`; ready when this returns.
     async fn on(url: String, adjust: impl FnOnce(&mut AmqpOptions)) -> Self {
         let mut options = AmqpOptions::new(&url);
-        options.prefix = unique_prefix();
+        options.prefix = unique_prefix("intake");
         adjust(&mut options);
         let prefix = options.prefix.clone();
         let telemetry = Telemetry::unexported();
@@ -59,6 +62,7 @@ impl Rig {
             .await
             .unwrap();
         let broker = intake.broker();
+        let queues = Queues::connect(&url, &prefix).await;
         let rig = Self {
             url,
             prefix,
@@ -68,8 +72,9 @@ impl Rig {
             deliveries,
             outside,
             channel,
+            queues,
         };
-        rig.becomes(|readiness| readiness.is_ready()).await;
+        rig.becomes(Readiness::is_ready).await;
         rig
     }
 
@@ -154,16 +159,11 @@ impl Rig {
         self.broker.acknowledge(receipts);
     }
 
-    /// Messages in a queue that nobody has taken.
-    async fn ready_in(&self, suffix: &str) -> u32 {
-        ready_in(&self.outside, self.name(suffix)).await
-    }
-
     /// Waits for a number of untaken messages.
-    async fn awaits_in(&self, suffix: &str, wanted: u32) {
+    async fn awaits_in(&self, suffix: &str, wanted: usize) {
         let deadline = Instant::now() + LIMIT;
         loop {
-            let found = self.ready_in(suffix).await;
+            let found = self.queues.ready(suffix).await;
             if found == wanted {
                 return;
             }
@@ -183,20 +183,8 @@ impl Rig {
 
     async fn close(self) {
         self.intake.close(Instant::now() + LIMIT).await;
-        delete_topology(&self.url, &self.prefix).await;
+        self.queues.remove().await;
     }
-}
-
-async fn ready_in(outside: &Connection, queue: ShortString) -> u32 {
-    let channel = outside.create_channel().await.unwrap();
-    let options = QueueDeclareOptions {
-        passive: true,
-        ..QueueDeclareOptions::default()
-    };
-    let declared = channel
-        .queue_declare(queue, options, FieldTable::default())
-        .await;
-    declared.unwrap().message_count()
 }
 
 fn job(number: usize, lane: Lane) -> String {

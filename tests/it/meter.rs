@@ -1,1 +1,12 @@
-//! (to be written)
+//! The meter: what every store of counters does, and what happens when Redis does not.
+
+#[path = "meter/behaviour.rs"]
+mod behaviour;
+#[path = "meter/faults.rs"]
+mod faults;
+#[path = "meter/keys.rs"]
+mod keys;
+#[path = "meter/model.rs"]
+mod model;
+#[path = "meter/world.rs"]
+mod world;

@@ -374,6 +374,32 @@ fn check_says_fail_for_each_service_that_does_not() {
 }
 
 #[test]
+fn check_waits_for_no_silent_service() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let started = Instant::now();
+    let (output, text) = run(
+        &["check"],
+        &[
+            ("LANEKEEPER__AMQP__URL", &format!("amqp://{address}")),
+            ("LANEKEEPER__AMQP__CONNECT_TIMEOUT_MS", "300"),
+            ("LANEKEEPER__REDIS__URL", &format!("redis://{address}")),
+            ("LANEKEEPER__REDIS__CONNECT_TIMEOUT_MS", "300"),
+            ("LANEKEEPER__CARRIERS__DEFAULT__KIND", "http"),
+            (
+                "LANEKEEPER__CARRIERS__DEFAULT__URL",
+                &format!("https://{address}/"),
+            ),
+            ("LANEKEEPER__CARRIERS__DEFAULT__CONNECT_TIMEOUT_MS", "300"),
+        ],
+    );
+    assert!(started.elapsed() < Duration::from_secs(5));
+    let failed = text.lines().filter(|line| line.starts_with("FAIL"));
+    assert_eq!(failed.count(), 3, "{text}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn wrong_settings_are_named_and_nothing_starts() {
     let wrong = [("LANEKEEPER__LANES__BUDGET", "5")];
     let (output, text) = run(&["worker"], &wrong);
@@ -475,6 +501,18 @@ fn no_output_shows_a_password() {
             let text = brief_run(args, &environment);
             assert!(!text.is_empty(), "{args:?}");
             assert!(!text.contains("S3NTINEL"), "{args:?}: {text}");
+            if args == ["worker"] {
+                assert_lines_are_events(&text);
+            }
         }
+    }
+}
+
+/// Away from a terminal, a worker writes one JSON object a line, or one line on why it cannot start.
+fn assert_lines_are_events(text: &str) {
+    for line in text.lines().filter(|line| !line.starts_with("error: ")) {
+        let event: serde_json::Value = serde_json::from_str(line).unwrap();
+        let target = event["target"].as_str().unwrap();
+        assert!(target.starts_with("lanekeeper"), "{line}");
     }
 }

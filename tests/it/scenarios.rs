@@ -7,13 +7,12 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::support::jobs::Offer;
-use crate::support::rabbit::shared_amqp_url;
 use crate::support::redis::RedisServer;
 use crate::support::scene::{ACCOUNT, Scene, quantile};
 use crate::support::stub::Arrival;
 use crate::support::watch::{CounterWatch, Window};
 use crate::support::worker::{Cluster, FALLBACKS, Worker};
-use crate::support::{eventually, heavy};
+use crate::support::{amqp_url, eventually, heavy};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -45,7 +44,7 @@ fn arrivals_between(arrivals: &[Arrival], lane: &str, from: Instant, to: Instant
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_campaign_over_budget_leaves_the_reserve_to_passwords() {
     let _alone = heavy().await;
-    let scene = Scene::new().await;
+    let scene = Scene::new("rule3").await;
     scene.stub.set_latency(Duration::from_millis(20));
     let cluster = Cluster::start(4, &scene.config).await;
     let watch = scene.watch().await;
@@ -94,7 +93,7 @@ async fn eight_workers_fill_each_window_and_pass_no_ceiling() {
     let _alone = heavy().await;
     // A Redis that no other test slows down: a single late answer would be a decision without it.
     let redis = RedisServer::start().await;
-    let scene = Scene::on(shared_amqp_url(), redis.url()).await;
+    let scene = Scene::on("exact", amqp_url(), redis.url()).await;
     scene.declare().await;
     let publisher = scene.publisher().await;
     publisher
@@ -172,7 +171,7 @@ fn phases(windows: &[Window], arrivals: &[Arrival]) -> (Vec<Window>, Vec<Window>
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_marketing_offers_leave_room_for_twenty_passwords() {
     let _alone = heavy().await;
-    let scene = Scene::new().await.set("AMQP__PREFETCH", 1_000);
+    let scene = Scene::new("flood").await.set("AMQP__PREFETCH", 1_000);
     let worker = Worker::start(&scene.config).await;
     let watch = scene.watch().await;
     let publisher = scene.publisher().await;
@@ -229,7 +228,7 @@ async fn full_window(watch: &CounterWatch, count: u64) -> Window {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_busy_carrier_starts_a_password_within_one_call() {
     let _alone = heavy().await;
-    let scene = Scene::new().await;
+    let scene = Scene::new("slow").await;
     let call = Duration::from_millis(300);
     scene.stub.set_latency(call);
     let scene = scene
@@ -265,7 +264,7 @@ async fn a_busy_carrier_starts_a_password_within_one_call() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_one_accounts_passwords_lets_anothers_through() {
     let _alone = heavy().await;
-    let scene = Scene::new().await;
+    let scene = Scene::new("neighbours").await;
     let worker = Worker::start(&scene.config).await;
     let publisher = scene.publisher().await;
     let flood = Offer::many(10_000, "flood", otp);
@@ -294,7 +293,7 @@ async fn a_flood_of_one_accounts_passwords_lets_anothers_through() {
 /// A long backlog stays in the broker. It loads the machine little, so that others may run beside it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_minute_of_a_long_backlog_needs_little_memory() {
-    let scene = Scene::new().await;
+    let scene = Scene::new("memory").await;
     let worker = {
         let _alone = heavy().await;
         let worker = Worker::start(&scene.config).await;

@@ -4,24 +4,23 @@ use std::time::Instant;
 
 use deadpool_redis::redis::{self, AsyncConnectionConfig, Client, ErrorKind, RedisError};
 
-use super::Finding;
+use super::{Finding, reach};
 use crate::settings::Redis;
 
 /// How long the key that is written lives, in milliseconds.
 const KEY_LIFE_MS: u64 = 1_000;
 
+/// Where Redis listens unless told otherwise.
+const PORT: u16 = 6379;
+
 pub(super) async fn look(settings: &Redis) -> Finding {
-    // Host names are looked up outside the client's own time-out.
-    let limit = settings.connect_timeout * 2;
-    let result = match tokio::time::timeout(limit, ask(settings)).await {
-        Ok(result) => result,
-        Err(_) => Err(format!("no answer within {} ms", limit.as_millis())),
-    };
-    let at = |text: String| format!("{}: {text}", settings.url);
-    Finding::of("redis", result.map(at).map_err(at))
+    let (what, shown) = ("redis".to_owned(), settings.url.to_string());
+    // A first connection, one that speaks, and two answers: each may take the whole time-out.
+    reach::look(what, shown, settings.connect_timeout * 4, ask(settings)).await
 }
 
 async fn ask(settings: &Redis) -> Result<String, String> {
+    drop(reach::connect(settings.url.expose(), PORT).await?);
     let client = Client::open(settings.url.expose().as_str()).map_err(|error| reason(&error))?;
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(settings.connect_timeout))
@@ -58,14 +57,11 @@ fn reason(error: &RedisError) -> String {
     if error.is_timeout() {
         return "no answer in time".to_owned();
     }
-    if error.is_connection_refusal() {
-        return "connection refused".to_owned();
-    }
     match (error.kind(), error.code()) {
         (ErrorKind::AuthenticationFailed, _) | (_, Some("WRONGPASS" | "NOAUTH")) => {
             "user name or password refused".to_owned()
         }
-        (ErrorKind::Io, _) => "the connection failed".to_owned(),
+        (ErrorKind::Io, _) => "it can be reached, but the connection failed".to_owned(),
         (_, Some(code)) if is_code(code) => format!("it says {code}"),
         _ => error.category().to_owned(),
     }

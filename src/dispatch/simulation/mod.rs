@@ -19,16 +19,17 @@ use crate::domain::Lane;
 const RUNS: u64 = 1000;
 
 fn seeds() -> Vec<u64> {
-    match std::env::var("LANEKEEPER_SEED") {
-        Ok(seed) => vec![seed.parse().expect("LANEKEEPER_SEED is a number")],
-        Err(_) => {
-            let runs = std::env::var("LANEKEEPER_RUNS")
-                .ok()
-                .and_then(|runs| runs.parse().ok())
-                .unwrap_or(RUNS);
-            (0..runs).collect()
-        }
+    let number = |name: &str| {
+        let text = std::env::var(name).ok()?;
+        Some(
+            text.parse::<u64>()
+                .unwrap_or_else(|_| panic!("{name} is no number")),
+        )
+    };
+    if let Some(seed) = number("LANEKEEPER_SEED") {
+        return vec![seed];
     }
+    (0..number("LANEKEEPER_RUNS").unwrap_or(RUNS)).collect()
 }
 
 fn check_all(weather: Weather, check: impl Fn(&Report) -> Result<(), String>) {

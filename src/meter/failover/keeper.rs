@@ -57,14 +57,14 @@ async fn recover<S: CounterStore>(shared: &Shared<S>) -> Result<(), StoreError> 
 /// trouble must not keep all others away from the store.
 async fn replay_singly<S: CounterStore>(shared: &Shared<S>) -> Result<(), StoreError> {
     loop {
-        let single = shared.state().take_unrecorded(1);
+        let single = shared.state().backlog.take(1);
         if single.is_empty() {
             return Ok(());
         }
         match shared.record(&single).await {
             Ok(()) | Err(StoreError::Failed) => {}
             Err(why) => {
-                shared.state().put_back(single);
+                shared.state().backlog.put_back(single);
                 return Err(why);
             }
         }
@@ -74,12 +74,12 @@ async fn replay_singly<S: CounterStore>(shared: &Shared<S>) -> Result<(), StoreE
 /// Records everything that could not be recorded before, oldest first.
 pub(super) async fn replay<S: CounterStore>(shared: &Shared<S>) -> Result<(), StoreError> {
     loop {
-        let batch = shared.state().take_unrecorded(REPLAY_BATCH);
+        let batch = shared.state().backlog.take(REPLAY_BATCH);
         if batch.is_empty() {
             return Ok(());
         }
         if let Err(why) = shared.record(&batch).await {
-            shared.state().put_back(batch);
+            shared.state().backlog.put_back(batch);
             return Err(why);
         }
     }

@@ -6,6 +6,7 @@
 //! account's next decision asks the shared counter again.
 
 mod announcer;
+mod backlog;
 mod breaker;
 mod keeper;
 mod state;
@@ -20,7 +21,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::claims::Moment;
-use super::local::Pending;
+use super::local::Asked;
 use super::{CounterStore, StoreAnswer, StoreError};
 use crate::dispatch::ports::{AccountAnswer, AccountRequest, Clock, Conclusion, Meter};
 use crate::domain::AccountId;
@@ -187,21 +188,21 @@ impl<S: CounterStore> Meter for Failover<S> {
 /// or until the asking is dropped half-way.
 struct Asking<'a, S: CounterStore> {
     shared: &'a Shared<S>,
-    jobs: Vec<(AccountId, Pending)>,
+    jobs: Vec<(AccountId, Asked)>,
 }
 
 impl<'a, S: CounterStore> Asking<'a, S> {
     fn start(shared: &'a Shared<S>, requests: &[AccountRequest]) -> Self {
         let jobs = requests.iter().map(|request| {
-            let mut pending = Pending::default();
+            let mut asked = Asked::default();
             for job in &request.jobs {
-                pending.add(job.lane);
+                asked[job.lane.index()] += 1;
             }
-            (request.account.clone(), pending)
+            (request.account.clone(), asked)
         });
         let jobs: Vec<_> = jobs.collect();
         if !jobs.is_empty() {
-            shared.state().start(&jobs);
+            shared.state().start(&jobs, Instant::now());
         }
         Self { shared, jobs }
     }

@@ -1,16 +1,17 @@
 //! What a [`super::Failover`] knows: pure bookkeeping, no waiting.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use tokio::time::Instant;
 
 use super::FailoverOptions;
 use super::announcer::Announcer;
+use super::backlog::Backlog;
 use super::breaker::Breaker;
 use crate::dispatch::ports::{AccountAnswer, AccountRequest, Conclusion, JobRequest, TryResult};
 use crate::domain::{AccountId, Lane, Limit, MeterMode, Verdict};
 use crate::meter::claims::{ClaimBook, Moment, Standing};
-use crate::meter::local::{Pending, SWEEP_FROM, Window, decide};
+use crate::meter::local::{Asked, Pending, SWEEP_FROM, Window, decide};
 use crate::meter::{StoreAnswer, StoreError};
 use crate::telemetry::Telemetry;
 
@@ -57,9 +58,8 @@ pub(super) struct State {
     accounts: HashMap<AccountId, Account>,
     sweep_at: usize,
     claims: ClaimBook,
-    unrecorded: VecDeque<Conclusion>,
-    remembered: usize,
-    has_claims: bool,
+    /// What the store has not recorded.
+    pub(super) backlog: Backlog,
     breaker: Breaker,
     announcer: Announcer,
     telemetry: Telemetry,
@@ -72,9 +72,11 @@ impl State {
             accounts: HashMap::new(),
             sweep_at: SWEEP_FROM,
             claims: ClaimBook::new(options.claim_life, options.remembered),
-            unrecorded: VecDeque::new(),
-            remembered: options.remembered,
-            has_claims: !options.claim_life.is_zero(),
+            backlog: Backlog::new(if options.claim_life.is_zero() {
+                0
+            } else {
+                options.remembered
+            }),
             breaker: Breaker::new(options.failures_to_open),
             announcer: Announcer::new(),
             telemetry,
@@ -89,7 +91,7 @@ impl State {
     /// Whether the keeper has something to do.
     pub(super) fn needs_care(&self) -> bool {
         let away = self.away();
-        away.is_some() || !self.unrecorded.is_empty() || !self.announcer.is_up_to_date(away)
+        away.is_some() || !self.backlog.is_empty() || !self.announcer.is_up_to_date(away)
     }
 
     /// Decides here what has to be decided here, and says what the store has to be asked.
@@ -144,16 +146,19 @@ impl State {
     }
 
     /// The store is being asked about these.
-    pub(super) fn start(&mut self, jobs: &[(AccountId, Pending)]) {
-        for (account, pending) in jobs {
-            self.account(account).pending.start(*pending);
+    pub(super) fn start(&mut self, jobs: &[(AccountId, Asked)], now: Instant) {
+        for (account, asked) in jobs {
+            let account = self.account(account);
+            account
+                .pending
+                .start(*asked, account.window.counter(now).count);
         }
     }
 
     /// It is being asked no more.
-    pub(super) fn finish(&mut self, jobs: &[(AccountId, Pending)]) {
-        for (account, pending) in jobs {
-            self.account(account).pending.finish(*pending);
+    pub(super) fn finish(&mut self, jobs: &[(AccountId, Asked)]) {
+        for (account, asked) in jobs {
+            self.account(account).pending.finish(*asked);
         }
     }
 
@@ -257,7 +262,7 @@ impl State {
             Standing::Free => false,
             Standing::Unfinished => true,
             Standing::InProgress => {
-                self.remember(not_sent(account, job));
+                self.backlog.push(not_sent(account, job));
                 return Verdict::Shed(Limit::Claim);
             }
             Standing::Sent(record) => return Verdict::Duplicate(record.clone()),
@@ -280,7 +285,7 @@ impl State {
         let verdicts = decide(
             request,
             &mut account.window,
-            account.pending,
+            &mut account.pending,
             &mut self.claims,
             now,
         );
@@ -304,7 +309,7 @@ impl State {
         }
         for (job, verdict) in std::iter::zip(&request.jobs, &answer.verdicts) {
             if !matches!(verdict, Verdict::Admitted { .. }) {
-                self.remember(not_sent(&request.account, job));
+                self.backlog.push(not_sent(&request.account, job));
             }
         }
     }
@@ -327,32 +332,7 @@ impl State {
     pub(super) fn unrecorded(&mut self, conclusions: Vec<Conclusion>, now: Moment) {
         for conclusion in conclusions {
             self.claims.conclude(&conclusion, now);
-            self.remember(conclusion);
-        }
-    }
-
-    fn remember(&mut self, conclusion: Conclusion) {
-        if !self.has_claims || self.remembered == 0 {
-            return;
-        }
-        if self.unrecorded.len() >= self.remembered {
-            self.unrecorded.pop_front();
-        }
-        self.unrecorded.push_back(conclusion);
-    }
-
-    /// The oldest of what the store has not recorded.
-    pub(super) fn take_unrecorded(&mut self, most: usize) -> Vec<Conclusion> {
-        let count = most.min(self.unrecorded.len());
-        self.unrecorded.drain(..count).collect()
-    }
-
-    /// Takes back what could not be recorded this time either, as far as there is room.
-    pub(super) fn put_back(&mut self, conclusions: Vec<Conclusion>) {
-        for conclusion in conclusions.into_iter().rev() {
-            if self.unrecorded.len() < self.remembered {
-                self.unrecorded.push_front(conclusion);
-            }
+            self.backlog.push(conclusion);
         }
     }
 

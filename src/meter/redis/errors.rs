@@ -45,9 +45,9 @@ pub(super) fn of_pool(error: &PoolError) -> StoreError {
 /// the cause stands in the text.
 fn of_code(code: &str, detail: &str) -> StoreError {
     let is = |known: &&str| code == *known || detail.contains(*known);
-    if READ_ONLY.iter().any(|known| is(&known)) {
+    if READ_ONLY.iter().any(is) {
         StoreError::ReadOnly
-    } else if DENIED.iter().any(|known| is(&known)) || detail.contains("can't run this command") {
+    } else if DENIED.iter().any(is) || detail.contains("can't run this command") {
         StoreError::Denied
     } else {
         StoreError::Failed

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use deadpool_redis::redis::aio::MultiplexedConnection;
-use deadpool_redis::redis::{AsyncConnectionConfig, Value, cmd, pipe};
+use deadpool_redis::redis::{AsyncConnectionConfig, Pipeline, Value, cmd, pipe};
 use deadpool_redis::{Connection, Manager, Pool, Runtime};
 
 use super::errors;
@@ -114,10 +114,12 @@ impl Open {
         for script in Script::ALL {
             loading.add_command(script.load());
         }
-        let hashes: Vec<String> = loading
-            .query_async(&mut connection)
-            .await
-            .map_err(|error| errors::of_failure(&error))?;
+        let replies = send(&mut connection, &loading).await?;
+        let hash = |reply| match answer(reply)? {
+            Value::BulkString(hash) => String::from_utf8(hash).map_err(|_| StoreError::Failed),
+            _ => Err(StoreError::Failed),
+        };
+        let hashes: Vec<String> = replies.into_iter().map(hash).collect::<Result<_, _>>()?;
         Ok(Self {
             connection,
             serial,
@@ -165,19 +167,26 @@ impl Open {
             call.write(&mut command);
             asking.add_command(command);
         }
-        let count = asking.len();
-        let replies = self
-            .connection
-            .send_packed_commands(&asking, 0, count)
-            .await;
-        let mut replies = replies.map_err(|error| errors::of_failure(&error))?;
-        if replies.len() != count {
-            return Err(StoreError::Failed);
-        }
+        let mut replies = send(&mut self.connection, &asking).await?;
         if load {
             replies.remove(0);
         }
         Ok(replies)
+    }
+}
+
+/// One reply per command; errors that the server answers are among them.
+async fn send(
+    connection: &mut MultiplexedConnection,
+    commands: &Pipeline,
+) -> Result<Vec<Value>, StoreError> {
+    let count = commands.len();
+    let replies = connection.send_packed_commands(commands, 0, count).await;
+    let replies = replies.map_err(|error| errors::of_failure(&error))?;
+    if replies.len() == count {
+        Ok(replies)
+    } else {
+        Err(StoreError::Failed)
     }
 }
 

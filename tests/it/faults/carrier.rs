@@ -32,7 +32,7 @@ fn tries(stub: &Stub, id: &str) -> Vec<u64> {
 /// Each kind of failed try leads to the outcome that it should, always under one idempotency key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_kind_of_failed_try_ends_as_it_should() {
-    let scene = Scene::new()
+    let scene = Scene::new("badcarrier")
         .await
         .set("JOBS__MAX_ATTEMPTS", 3)
         .set("JOBS__RETRY_BASE_MS", 50)
@@ -82,7 +82,7 @@ async fn each_kind_of_failed_try_ends_as_it_should() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failing_recipients_do_not_delay_the_others() {
     let _alone = heavy().await;
-    let scene = Scene::new().await.set("JOBS__MAX_ATTEMPTS", 3);
+    let scene = Scene::new("failing").await.set("JOBS__MAX_ATTEMPTS", 3);
     scene.stub.set_script(|id, _| {
         let fails = id.starts_with("bad");
         if fails {

@@ -162,9 +162,7 @@ async fn after_stopping_nothing_more_is_handed_on_but_the_rest_can_be_settled() 
     assert!(rig.deliveries.try_recv().is_err());
     assert!(rig.broker.is_live(&taken[0].receipt));
     rig.acknowledge(&taken);
-    let (url, prefix) = (rig.url.clone(), rig.prefix.clone());
     rig.intake.close(Instant::now() + LIMIT).await;
-    let queue = format!("{prefix}.marketing").into();
-    assert_eq!(ready_in(&rig.outside, queue).await, 5);
-    delete_topology(&url, &prefix).await;
+    assert_eq!(rig.queues.ready("marketing").await, 5);
+    rig.queues.remove().await;
 }

@@ -3,7 +3,7 @@
 use lanekeeper::intake::{
     AmqpOptions, Endpoint, IntakeError, Names, Verdict, connection, topology,
 };
-use lapin::options::QueueBindOptions;
+use lapin::options::{QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::AMQPValue;
 
 use super::*;
@@ -60,14 +60,12 @@ async fn jobs_come_from_their_lanes_and_are_gone_when_acknowledged() {
     }
     assert_eq!(rig.telemetry.counts().deliveries.get(0, 0), 10);
     rig.acknowledge(&taken);
-    let (url, prefix) = (rig.url.clone(), rig.prefix.clone());
     rig.intake.close(Instant::now() + LIMIT).await;
-    assert_eq!(rig.broker.is_live(&taken[0].receipt), false);
+    assert!(!rig.broker.is_live(&taken[0].receipt));
     for lane in Lane::ALL {
-        let queue = format!("{prefix}.{lane}").into();
-        assert_eq!(ready_in(&rig.outside, queue).await, 0, "{lane}");
+        assert_eq!(rig.queues.ready(lane.as_str()).await, 0, "{lane}");
     }
-    delete_topology(&url, &prefix).await;
+    rig.queues.remove().await;
 }
 
 #[tokio::test]
@@ -78,21 +76,19 @@ async fn what_is_not_acknowledged_returns_to_its_queue() {
     // With a hole in it, so that acknowledging takes both forms.
     rig.acknowledge(&taken[..3]);
     rig.acknowledge(&taken[5..]);
-    let (url, prefix) = (rig.url.clone(), rig.prefix.clone());
     rig.intake.close(Instant::now() + LIMIT).await;
-    let queue: ShortString = format!("{prefix}.marketing").into();
     let deadline = Instant::now() + LIMIT;
-    while ready_in(&rig.outside, queue.clone()).await != 2 {
+    while rig.queues.ready("marketing").await != 2 {
         assert!(Instant::now() < deadline);
         sleep(Duration::from_millis(50)).await;
     }
-    delete_topology(&url, &prefix).await;
+    rig.queues.remove().await;
 }
 
 #[tokio::test]
 async fn no_more_than_the_prefetch_is_taken_until_something_is_settled() {
     let prefetch = 7;
-    let mut rig = Rig::on(shared_amqp_url(), |options| {
+    let mut rig = Rig::on(amqp_url(), |options| {
         options.prefetch = prefetch.try_into().unwrap();
     })
     .await;
@@ -108,7 +104,7 @@ async fn no_more_than_the_prefetch_is_taken_until_something_is_settled() {
 
 #[tokio::test]
 async fn deliveries_above_an_open_one_are_acknowledged_all_the_same() {
-    let mut rig = Rig::on(shared_amqp_url(), |options| {
+    let mut rig = Rig::on(amqp_url(), |options| {
         options.prefetch = 50.try_into().unwrap();
     })
     .await;
@@ -163,7 +159,7 @@ async fn a_shed_job_is_back_in_its_lane_after_a_second_with_its_headers() {
 
 #[tokio::test]
 async fn a_job_can_be_shed_many_times() {
-    let mut rig = Rig::on(shared_amqp_url(), |options| {
+    let mut rig = Rig::on(amqp_url(), |options| {
         options.shed_delay = Duration::from_millis(50);
     })
     .await;
@@ -180,7 +176,7 @@ async fn a_job_can_be_shed_many_times() {
 
 #[tokio::test]
 async fn a_parked_job_waits_longer() {
-    let mut rig = Rig::on(shared_amqp_url(), |options| {
+    let mut rig = Rig::on(amqp_url(), |options| {
         options.park_delay_transactional = Duration::from_secs(2);
     })
     .await;
@@ -246,10 +242,7 @@ async fn events_reach_whoever_listens_and_nobody_has_to() {
     assert_eq!(rig.broker.announce(vec![events()]).await, [Ok(())]);
     let channel = &rig.channel;
     let (queue, none) = (rig.name("listener"), FieldTable::default());
-    let options = QueueDeclareOptions {
-        exclusive: true,
-        ..QueueDeclareOptions::default()
-    };
+    let options = QueueDeclareOptions::default();
     channel
         .queue_declare(queue.clone(), options, none.clone())
         .await
@@ -262,6 +255,8 @@ async fn events_reach_whoever_listens_and_nobody_has_to() {
         .unwrap();
     assert_eq!(rig.broker.announce(vec![events()]).await, [Ok(())]);
     rig.awaits_in("listener", 1).await;
+    let (queue, options) = (rig.name("listener"), QueueDeleteOptions::default());
+    channel.queue_delete(queue, options).await.unwrap();
     rig.close().await;
 }
 

@@ -1,7 +1,9 @@
 //! Confirmed publishing when the broker says no, or nothing.
 
+use std::sync::atomic::Ordering;
+
 use lapin::ExchangeKind;
-use lapin::options::{ExchangeDeleteOptions, QueueBindOptions};
+use lapin::options::{ExchangeDeleteOptions, QueueBindOptions, QueueDeclareOptions};
 
 use super::*;
 use crate::support::rabbit::Rabbit;
@@ -63,14 +65,8 @@ async fn a_deleted_exchange_breaks_one_batch_and_comes_back() {
     assert!(matches!(failed, Err(PublishError::Broken(_))), "{failed:?}");
     assert_eq!(rig.broker.announce(vec![events()]).await, [Ok(())]);
     heals(&rig, &delivery).await;
-    assert_eq!(
-        rig.telemetry
-            .counts()
-            .publish_failures
-            .load(std::sync::atomic::Ordering::Relaxed)
-            >= 1,
-        true
-    );
+    let failures = &rig.telemetry.counts().publish_failures;
+    assert!(failures.load(Ordering::Relaxed) >= 1);
     rig.close().await;
 }
 
@@ -204,7 +200,7 @@ async fn under_an_alarm_publishes_end_by_their_deadline_and_do_not_pile_up() {
         assert!(Instant::now() < deadline, "{rows:?}");
     }
     rabbit.clear_memory_alarm().await;
-    rig.becomes(|readiness| readiness.is_ready()).await;
+    rig.becomes(Readiness::is_ready).await;
     assert_eq!(rig.broker.announce(vec![events()]).await, [Ok(())]);
     // What was under way at the deadline was carried out later, and nothing was added since.
     rig.awaits_in("marketing.parked", 2).await;
@@ -249,10 +245,10 @@ async fn closing_ends_by_its_deadline_when_the_broker_is_frozen() {
 
 #[tokio::test]
 async fn declaring_an_exchange_of_another_kind_is_told_as_such() {
-    let url = shared_amqp_url();
+    let url = amqp_url();
     let outside = connection(&url).await;
     let channel = outside.create_channel().await.unwrap();
-    let prefix = unique_prefix();
+    let prefix = unique_prefix("intake");
     let exchange: ShortString = format!("{prefix}.unrouted").into();
     let options = lapin::options::ExchangeDeclareOptions::default();
     let none = FieldTable::default();

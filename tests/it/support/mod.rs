@@ -9,10 +9,30 @@ pub mod stub;
 pub mod watch;
 pub mod worker;
 
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::time::{Instant, sleep};
+
+/// The shared broker.
+pub fn amqp_url() -> String {
+    std::env::var("LANEKEEPER_TEST_AMQP_URL")
+        .unwrap_or_else(|_| "amqp://guest:guest@127.0.0.1:5672".to_owned())
+}
+
+/// The shared Redis.
+pub fn redis_url() -> String {
+    std::env::var("LANEKEEPER_TEST_REDIS_URL")
+        .unwrap_or_else(|_| "redis://127.0.0.1:6379".to_owned())
+}
+
+/// A prefix for queues and keys that no other test, of this run or another, uses.
+pub fn unique_prefix(name: &str) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Relaxed);
+    format!("t-{name}-{}-{count}", std::process::id())
+}
 
 /// Who may load the machine at the moment.
 static LOAD: RwLock<()> = RwLock::const_new(());

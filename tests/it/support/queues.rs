@@ -1,6 +1,6 @@
-//! Looks at the queues of one prefix from outside.
+//! Looks at the queues of one prefix from outside, and removes them.
 
-use lapin::options::QueueDeclareOptions;
+use lapin::options::{ExchangeDeleteOptions, QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, Connection};
 
@@ -17,6 +17,18 @@ const QUEUES: [&str; 9] = [
     "transactional.admitted",
     "marketing.admitted",
     "dead",
+];
+
+const EXCHANGES: [&str; 9] = [
+    "send",
+    "shared",
+    "unrouted",
+    "transactional.shed",
+    "marketing.shed",
+    "transactional.park",
+    "marketing.park",
+    "admitted",
+    "outcomes",
 ];
 
 /// The queues of one prefix.
@@ -56,5 +68,25 @@ impl Queues {
             sum += self.ready(queue).await;
         }
         sum
+    }
+
+    /// Removes every queue and exchange of the prefix, so that a shared broker stays small.
+    pub async fn remove(self) {
+        for queue in QUEUES {
+            let name = format!("{}.{queue}", self.prefix);
+            let options = QueueDeleteOptions::default();
+            self.channel
+                .queue_delete(name.into(), options)
+                .await
+                .unwrap();
+        }
+        for exchange in EXCHANGES {
+            let name = format!("{}.{exchange}", self.prefix);
+            let options = ExchangeDeleteOptions::default();
+            self.channel
+                .exchange_delete(name.into(), options)
+                .await
+                .unwrap();
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Brokers for tests: the shared one, and private ones that may be broken at will.
 
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use lapin::options::{ExchangeDeleteOptions, QueueDeleteOptions};
 use lapin::{Connection, ConnectionProperties};
 use tempfile::TempDir;
 
@@ -17,50 +17,11 @@ const START_LIMIT: Duration = Duration::from_secs(90);
 /// Where Debian's package keeps the server and its tools, and where others look first.
 const DEBIAN_ROOT: &str = "/usr/lib/rabbitmq/lib";
 
-/// The URL of the broker that tests share.
-pub fn shared_amqp_url() -> String {
-    std::env::var("LANEKEEPER_TEST_AMQP_URL")
-        .unwrap_or_else(|_| "amqp://guest:guest@127.0.0.1:5672".to_owned())
-}
-
-/// A prefix that no other test uses.
-pub fn unique_prefix() -> String {
-    format!("test-{:016x}", fastrand::u64(..))
-}
-
 /// A plain connection, as a publisher or a curious operator has one.
 pub async fn connection(url: &str) -> Connection {
     let name = "a test".into();
     let properties = ConnectionProperties::default().with_connection_name(name);
     Connection::connect(url, properties).await.unwrap()
-}
-
-/// Deletes all exchanges and queues of a prefix.
-pub async fn delete_topology(url: &str, prefix: &str) {
-    let connection = connection(url).await;
-    let channel = connection.create_channel().await.unwrap();
-    let mut queues = vec![format!("{prefix}.dead")];
-    let mut exchanges: Vec<_> = ["send", "shared", "unrouted", "admitted", "outcomes"]
-        .map(|name| format!("{prefix}.{name}"))
-        .into();
-    for lane in ["transactional", "marketing"] {
-        queues.push(format!("{prefix}.{lane}"));
-        queues
-            .extend(["delay", "parked", "admitted"].map(|name| format!("{prefix}.{lane}.{name}")));
-        exchanges.extend(["shed", "park"].map(|name| format!("{prefix}.{lane}.{name}")));
-    }
-    for queue in queues {
-        let options = QueueDeleteOptions::default();
-        channel.queue_delete(queue.into(), options).await.unwrap();
-    }
-    for exchange in exchanges {
-        let options = ExchangeDeleteOptions::default();
-        channel
-            .exchange_delete(exchange.into(), options)
-            .await
-            .unwrap();
-    }
-    connection.close(200, "done".into()).await.unwrap();
 }
 
 /// A private broker node, ended with its port mapper when it goes out of scope.
@@ -70,6 +31,7 @@ pub struct Rabbit {
     amqp_port: u16,
     distribution_port: u16,
     epmd_port: u16,
+    port_mapper: Child,
     server: Option<Child>,
     frozen: bool,
 }
@@ -89,6 +51,7 @@ impl Rabbit {
             amqp_port,
             distribution_port,
             epmd_port,
+            port_mapper: port_mapper(epmd_port),
             server: None,
             frozen: false,
         };
@@ -256,10 +219,28 @@ impl Rabbit {
 impl Drop for Rabbit {
     fn drop(&mut self) {
         self.kill();
-        let mut epmd = self.command("epmd");
-        let end = epmd.args(["-port", &self.epmd_port.to_string(), "-kill"]);
-        drop(end.stdout(Stdio::null()).stderr(Stdio::null()).status());
+        // Both fail only when it has ended already.
+        let _ = self.port_mapper.kill();
+        let _ = self.port_mapper.wait();
     }
+}
+
+/// Starts Erlang's port mapper as a child of this process. A node would start one by itself, but
+/// one that outlives it.
+fn port_mapper(port: u16) -> Child {
+    let mut command = Command::new("epmd");
+    command
+        .args(["-port", &port.to_string(), "-address", "127.0.0.1"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let child = command.spawn().expect("Erlang's epmd is installed");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < deadline, "epmd does not listen");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child
 }
 
 /// Little memory and little patience for clients that log nothing of use in tests.

@@ -9,12 +9,6 @@ use tokio::time::{Instant, sleep};
 
 use super::worker::{free_port, signal};
 
-/// The server that tests share; each test uses a prefix of its own on it.
-pub fn shared_redis_url() -> String {
-    std::env::var("LANEKEEPER_TEST_REDIS_URL")
-        .unwrap_or_else(|_| "redis://127.0.0.1:6379".to_owned())
-}
-
 /// A private server on a free port. It is killed when dropped.
 pub struct RedisServer {
     port: u16,
@@ -48,6 +42,11 @@ impl RedisServer {
     /// Its URL, without credentials.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Kills it; its memory is lost.

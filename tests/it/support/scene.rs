@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use super::jobs::Publisher;
 use super::queues::Queues;
-use super::rabbit::{delete_topology, shared_amqp_url, unique_prefix};
-use super::redis::shared_redis_url;
 use super::stub::Stub;
 use super::watch::CounterWatch;
 use super::worker::{WorkerConfig, declare};
+use super::{amqp_url, redis_url, unique_prefix};
 
 /// The account of most jobs.
 pub const ACCOUNT: &str = "acme";
@@ -25,13 +24,13 @@ pub struct Scene {
 
 impl Scene {
     /// On the shared services.
-    pub async fn new() -> Self {
-        Self::on(shared_amqp_url(), shared_redis_url()).await
+    pub async fn new(name: &str) -> Self {
+        Self::on(name, amqp_url(), redis_url()).await
     }
 
     /// On these services.
-    pub async fn on(amqp: String, redis: String) -> Self {
-        let prefix = unique_prefix();
+    pub async fn on(name: &str, amqp: String, redis: String) -> Self {
+        let prefix = unique_prefix(name);
         let stub = Stub::start().await;
         let config = WorkerConfig::new(&prefix)
             .set("AMQP__URL", &amqp)
@@ -71,7 +70,7 @@ impl Scene {
 
     /// Removes what it left in the broker.
     pub async fn end(self) {
-        delete_topology(&self.amqp, &self.prefix).await;
+        self.queues().await.remove().await;
     }
 }
 

@@ -107,8 +107,8 @@ async fn look(connection: &mut MultiplexedConnection, key: &str) -> (Option<u64>
 
 #[tokio::test]
 async fn windows_are_told_apart() {
-    let prefix = super::rabbit::unique_prefix();
-    let url = super::redis::shared_redis_url();
+    let prefix = super::unique_prefix("watch");
+    let url = super::redis_url();
     let watch = CounterWatch::start(&url, &prefix, "a").await;
     let client = Client::open(url).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();

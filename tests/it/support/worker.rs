@@ -12,8 +12,7 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::rabbit::shared_amqp_url;
-use super::redis::shared_redis_url;
+use super::{amqp_url, redis_url};
 
 /// A worker must be ready within this; a machine that compiles at the same time is slow.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -30,9 +29,9 @@ impl WorkerConfig {
         Self {
             settings: Vec::new(),
         }
-        .set("AMQP__URL", &shared_amqp_url())
+        .set("AMQP__URL", &amqp_url())
         .set("AMQP__PREFIX", prefix)
-        .set("REDIS__URL", &shared_redis_url())
+        .set("REDIS__URL", &redis_url())
         .set("REDIS__PREFIX", prefix)
         .set("LOG__FORMAT", "json")
     }
