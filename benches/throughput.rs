@@ -22,12 +22,13 @@ use lapin::options::{
     ExchangeDeleteOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
 };
 use lapin::types::{AMQPValue, FieldTable};
-use lapin::{Channel, Connection, ConnectionProperties, ExchangeKind};
+use lapin::{Channel, ExchangeKind};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use support::jobs::{Offer, Publisher};
 use support::queues::Queues;
+use support::rabbit::connection;
 use support::worker::{Worker, WorkerConfig, declare};
 use support::{amqp_url, unique_prefix};
 
@@ -81,8 +82,7 @@ async fn main() {
 async fn bare_round(jobs: usize) -> f64 {
     let queue = unique_prefix("bench-bare");
     let url = amqp_url();
-    let connection = Connection::connect(&url, ConnectionProperties::default());
-    let connection = connection.await.expect("the broker answers");
+    let connection = connection(&url).await;
     let channel = connection.create_channel().await.unwrap();
     declare_queue(&channel, &queue, false).await;
     bind_exchange(&channel, &queue).await;

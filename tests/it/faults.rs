@@ -7,7 +7,7 @@ mod carrier;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
 
 use crate::support::jobs::{Offer, Publisher};
 use crate::support::rabbit::Rabbit;
@@ -111,9 +111,10 @@ async fn redis_faults_under_load_delay_no_password_and_pass_no_ceiling() {
     let latencies = scene.stub.latencies(&left_at);
     let p99 = quantile(&latencies, 0.99);
     let arrivals = scene.stub.arrivals();
-    let (busiest, mean) = rates(&arrivals, took);
+    let busiest = busiest_second(&arrivals);
+    let sent = arrivals.len() as u64;
     println!(
-        "figure: redis_faults seconds={} otps={} otp_p50_ms={} otp_p99_ms={} otp_max_ms={} busiest_second={busiest} mean_per_s={mean} fallbacks={}",
+        "figure: redis_faults seconds={} otps={} otp_p50_ms={} otp_p99_ms={} otp_max_ms={} busiest_second={busiest} sent={sent} fallbacks={}",
         took.as_secs(),
         latencies.len(),
         quantile(&latencies, 0.5).as_millis(),
@@ -122,9 +123,11 @@ async fn redis_faults_under_load_delay_no_password_and_pass_no_ceiling() {
         worker.count(FALLBACKS, &[]).await,
     );
     assert!(p99 < Duration::from_millis(100), "p99 {p99:?}");
-    // A sliding second can touch two windows, so it may see twice the ceiling; the mean may not.
+    // A sliding second can touch two windows, so it may see twice the ceiling.
     assert!(busiest <= 200, "{busiest} in one second");
-    assert!(mean <= 100, "{mean} a second in the mean");
+    // In the long run each second has one window; three of the faults lose the memory of one.
+    let windows = took.as_secs() + 1 + 3;
+    assert!(sent <= 100 * windows, "{sent} in {took:?}");
     assert!(scene.stub.duplicates().is_empty());
     worker.stop().await;
     scene.end().await;
@@ -148,24 +151,20 @@ async fn assert_shared_within(worker: &Worker, limit: Duration, fault: RedisFaul
     let settled = worker.count(FALLBACKS, &[]).await;
     sleep(SECOND).await;
     let later = worker.count(FALLBACKS, &[]).await;
-    assert_eq!(later, settled, "still falling open after {fault:?}");
+    let log = worker.log();
+    assert_eq!(later, settled, "still falling open after {fault:?}:\n{log}");
     let shared = [("mode", "shared")];
     assert_eq!(worker.count("lanekeeper_meter_mode", &shared).await, 1);
 }
 
-/// The most arrivals in any sliding second, and the mean per second.
-fn rates(arrivals: &[Arrival], over: Duration) -> (usize, u64) {
+/// The most arrivals in any sliding second.
+fn busiest_second(arrivals: &[Arrival]) -> usize {
     let mut at: Vec<Instant> = arrivals.iter().map(|arrival| arrival.at).collect();
     at.sort();
     let within = |(place, from): (usize, &Instant)| {
-        let end = at.partition_point(|instant| *instant < *from + SECOND);
-        end - place
+        at.partition_point(|instant| *instant < *from + SECOND) - place
     };
-    let busiest = at.iter().enumerate().map(within).max();
-    (
-        busiest.unwrap_or(0),
-        at.len() as u64 / over.as_secs().max(1),
-    )
+    at.iter().enumerate().map(within).max().unwrap_or(0)
 }
 
 /// Without Redis each decision is counted, once; and a process on its own keeps the ceilings.
@@ -201,8 +200,8 @@ async fn each_decision_without_redis_is_counted_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_restart_under_load_loses_nothing() {
     const JOBS: usize = 2_000;
-    let _alone = heavy().await;
     let mut rabbit = Rabbit::start().await;
+    let _alone = heavy().await;
     let scene = Scene::on("restart", rabbit.url(), redis_url()).await;
     scene.stub.set_latency(Duration::from_millis(20));
     let scene = scene.set("LANES__BUDGET_PER_SECOND", 200);
@@ -258,9 +257,11 @@ async fn ten_killed_workers_lose_nothing_and_count_what_they_repeat() {
     const KILLS: usize = 10;
     const SLOTS: usize = 16;
     let _alone = heavy().await;
-    let scene = Scene::new("kills")
+    // A Redis that no other test slows down: without it nobody knows what others have sent.
+    let redis = RedisServer::start().await;
+    let scene = Scene::on("kills", amqp_url(), redis.url())
         .await
-        .set("LANES__BUDGET_PER_SECOND", 300)
+        .set("LANES__BUDGET_PER_SECOND", 220)
         .set("CARRIERS__DEFAULT__MAX_IN_FLIGHT", SLOTS)
         .set("CARRIERS__DEFAULT__TIMEOUT_MS", 500);
     scene.stub.set_latency(Duration::from_millis(40));
@@ -278,7 +279,7 @@ async fn ten_killed_workers_lose_nothing_and_count_what_they_repeat() {
     for kill in 0..KILLS {
         // A killed worker's claims end 1.5 s after their start, and a shed returns after a second:
         // by the next kill all repetitions of this one have been counted.
-        sleep_until(Instant::now() + SECOND * 7 / 2).await;
+        sleep(SECOND * 3).await;
         let victim = cluster.workers.remove(kill % cluster.workers.len());
         counted += victim.count("lanekeeper_duplicates_total", &possible).await;
         victim.kill().await;
@@ -298,8 +299,9 @@ async fn ten_killed_workers_lose_nothing_and_count_what_they_repeat() {
     let duplicates = scene.stub.duplicates();
     let repeated: usize = duplicates.values().map(|calls| calls - 1).sum();
     println!(
-        "figure: kills kills={KILLS} jobs={JOBS} distinct={} repeated={repeated} counted={counted} in_flight_at_most={} before_last_kill={at_last_kill}",
+        "figure: kills kills={KILLS} jobs={JOBS} distinct={} repeated={repeated} counted={counted} fallbacks={} in_flight_at_most={} before_last_kill={at_last_kill}",
         scene.stub.distinct(),
+        cluster.count(FALLBACKS, &[]).await,
         KILLS * SLOTS,
     );
     assert!(repeated <= KILLS * SLOTS, "{repeated} repeated");

@@ -7,11 +7,12 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::support::jobs::Offer;
+use crate::support::redis::RedisServer;
 use crate::support::scene::{ACCOUNT, Scene, quantile};
 use crate::support::stub::Arrival;
 use crate::support::watch::{CounterWatch, Window};
 use crate::support::worker::{Cluster, FALLBACKS, Worker};
-use crate::support::{eventually, heavy};
+use crate::support::{amqp_url, eventually, heavy};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -90,7 +91,9 @@ async fn a_campaign_over_budget_leaves_the_reserve_to_passwords() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eight_workers_fill_each_window_and_pass_no_ceiling() {
     let _alone = heavy().await;
-    let scene = Scene::new("exact").await;
+    // A Redis that no other test slows down: a single late answer would be a decision without it.
+    let redis = RedisServer::start().await;
+    let scene = Scene::on("exact", amqp_url(), redis.url()).await;
     scene.declare().await;
     let publisher = scene.publisher().await;
     publisher
@@ -310,8 +313,8 @@ async fn a_minute_of_a_long_backlog_needs_little_memory() {
     let megabytes = peak / 1024 / 1024;
     println!("figure: memory seconds=60 sent={sent} peak_rss_mib={megabytes}");
     assert!(megabytes < 64, "{megabytes} MiB");
-    // 80 a second; the machine may be busy with other tests meanwhile.
-    assert!((4_000..=4_960).contains(&sent), "{sent} sent in a minute");
+    // 80 a second, and a little from before the minute began.
+    assert!((4_000..=5_200).contains(&sent), "{sent} sent in a minute");
     worker.stop().await;
     scene.end().await;
 }

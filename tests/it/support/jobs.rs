@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
-use lapin::{BasicProperties, Channel, Confirmation, Connection, ConnectionProperties};
+use lapin::{BasicProperties, Channel, Confirmation, Connection};
 use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::rabbit::connection;
 
 /// How many publishes may be unconfirmed at a time.
 const OUTSTANDING: usize = 500;
@@ -72,8 +74,7 @@ pub struct Publisher {
 impl Publisher {
     /// Publishes to `<prefix>.send`, which must have been declared.
     pub async fn connect(url: &str, prefix: &str) -> Self {
-        let opened = Connection::connect(url, ConnectionProperties::default()).await;
-        let connection = opened.expect("the broker answers");
+        let connection = connection(url).await;
         let channel = connection.create_channel().await.unwrap();
         let options = ConfirmSelectOptions::default();
         channel.confirm_select(options).await.unwrap();

@@ -12,7 +12,7 @@ pub mod worker;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::time::{Instant, sleep};
 
 /// The shared broker.
@@ -34,10 +34,17 @@ pub fn unique_prefix(name: &str) -> String {
     format!("t-{name}-{}-{count}", std::process::id())
 }
 
+/// Who may load the machine at the moment.
+static LOAD: RwLock<()> = RwLock::const_new(());
+
 /// Held by every test that measures times or loads the machine: one of them at a time.
-pub async fn heavy() -> MutexGuard<'static, ()> {
-    static HEAVY: Mutex<()> = Mutex::const_new(());
-    HEAVY.lock().await
+pub async fn heavy() -> RwLockWriteGuard<'static, ()> {
+    LOAD.write().await
+}
+
+/// Held during what takes much of the processor for a moment, so that it disturbs no measurement.
+pub async fn busy() -> RwLockReadGuard<'static, ()> {
+    LOAD.read().await
 }
 
 /// Polls until `check` holds.

@@ -2,7 +2,9 @@
 
 use lapin::options::{ExchangeDeleteOptions, QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
-use lapin::{Channel, Connection, ConnectionProperties};
+use lapin::{Channel, Connection};
+
+use super::rabbit::connection;
 
 /// Every queue of a prefix, without the prefix.
 const QUEUES: [&str; 9] = [
@@ -38,8 +40,7 @@ pub struct Queues {
 
 impl Queues {
     pub async fn connect(url: &str, prefix: &str) -> Self {
-        let opened = Connection::connect(url, ConnectionProperties::default()).await;
-        let connection = opened.expect("the broker answers");
+        let connection = connection(url).await;
         Self {
             channel: connection.create_channel().await.unwrap(),
             prefix: prefix.to_owned(),

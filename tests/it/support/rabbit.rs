@@ -1,12 +1,15 @@
 //! Brokers for tests: the shared one, and private ones that may be broken at will.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use lapin::{Connection, ConnectionProperties};
 use tempfile::TempDir;
+
+use super::busy;
+use super::worker::{free_port, signal};
 
 /// How long a private node may take to start.
 const START_LIMIT: Duration = Duration::from_secs(90);
@@ -36,7 +39,7 @@ pub struct Rabbit {
 impl Rabbit {
     /// Starts a node and waits until it serves.
     pub async fn start() -> Self {
-        let [amqp_port, distribution_port, epmd_port] = free_ports();
+        let [amqp_port, distribution_port, epmd_port] = [(); 3].map(|()| free_port());
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join(".erlang.cookie"), "LANEKEEPERTEST").unwrap();
         restrict(&directory.path().join(".erlang.cookie"));
@@ -52,6 +55,7 @@ impl Rabbit {
             server: None,
             frozen: false,
         };
+        let _busy = busy().await;
         rabbit.launch().await;
         rabbit
     }
@@ -102,7 +106,7 @@ impl Rabbit {
     pub fn kill(&mut self) {
         self.thaw();
         if let Some(mut server) = self.server.take() {
-            signal("-KILL", server.id());
+            signal(server.id(), "KILL");
             server.wait().unwrap();
         }
     }
@@ -124,7 +128,7 @@ impl Rabbit {
     pub fn freeze(&mut self) {
         self.frozen = true;
         if let Some(server) = &self.server {
-            signal("-STOP", server.id());
+            signal(server.id(), "STOP");
         }
     }
 
@@ -133,7 +137,7 @@ impl Rabbit {
         if std::mem::take(&mut self.frozen)
             && let Some(server) = &self.server
         {
-            signal("-CONT", server.id());
+            signal(server.id(), "CONT");
         }
     }
 
@@ -247,12 +251,6 @@ vm_memory_high_watermark.relative = 0.9
 disk_free_limit.absolute = 1MB
 ";
 
-/// Three different ports that are free now.
-fn free_ports() -> [u16; 3] {
-    let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    listeners.map(|listener| listener.local_addr().unwrap().port())
-}
-
 /// Debian's wrappers change the user, so its tools are called where they really are.
 fn tool_path(tool: &str) -> PathBuf {
     let installed = std::fs::read_dir(DEBIAN_ROOT)
@@ -267,11 +265,4 @@ fn tool_path(tool: &str) -> PathBuf {
 fn restrict(path: &std::path::Path) {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
-}
-
-fn signal(which: &str, process: u32) {
-    let sent = Command::new("kill")
-        .args([which, &process.to_string()])
-        .status();
-    assert!(sent.unwrap().success(), "kill {which} {process}");
 }

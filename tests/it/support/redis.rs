@@ -1,12 +1,13 @@
 //! Redis servers for tests: the shared one, and private ones that a test may break.
 
-use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
+
+use super::worker::{free_port, signal};
 
 /// A private server on a free port. It is killed when dropped.
 pub struct RedisServer {
@@ -24,9 +25,7 @@ impl RedisServer {
 
     /// As [`RedisServer::start`], with further arguments such as `--requirepass secret`.
     pub async fn start_with(arguments: &[&str]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
+        let port = free_port();
         let directory = tempfile::tempdir().unwrap();
         let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
         let child = launch(port, &directory, &arguments);
@@ -64,12 +63,12 @@ impl RedisServer {
 
     /// Stops it in its tracks: connections stay open and nothing answers.
     pub fn freeze(&self) {
-        self.signal("-STOP");
+        self.signal("STOP");
     }
 
     /// Lets a frozen server go on.
     pub fn thaw(&self) {
-        self.signal("-CONT");
+        self.signal("CONT");
     }
 
     /// What `redis-cli` answers.
@@ -83,13 +82,8 @@ impl RedisServer {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    fn signal(&self, signal: &str) {
-        let id = self.child.id().expect("a running server has an id");
-        let status = std::process::Command::new("kill")
-            .args([signal, &id.to_string()])
-            .status()
-            .unwrap();
-        assert!(status.success());
+    fn signal(&self, name: &str) {
+        signal(self.child.id().expect("a running server has an id"), name);
     }
 
     async fn wait_until_up(&self) {
