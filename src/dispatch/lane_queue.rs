@@ -35,6 +35,23 @@ impl HoldLimits {
 struct StreamKey {
     account: AccountId,
     carrier: usize,
+    /// Whether an API server has admitted the jobs already: they go first within their lane.
+    admitted: bool,
+}
+
+impl StreamKey {
+    fn of(job: &InHand) -> Self {
+        Self {
+            account: job.account().clone(),
+            carrier: job.carrier,
+            admitted: job.headers.admitted_ms.is_some(),
+        }
+    }
+
+    /// Its place among the turns, in the order in which they are taken.
+    fn rank(&self) -> usize {
+        usize::from(!self.admitted)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -70,7 +87,8 @@ pub(super) struct Standing {
 pub(super) struct LaneQueue {
     limits: HoldLimits,
     streams: HashMap<StreamKey, Stream>,
-    turn: VecDeque<StreamKey>,
+    /// Streams that are not blocked: those of admitted jobs, and the others.
+    turns: [VecDeque<StreamKey>; 2],
     surplus: VecDeque<StreamKey>,
     /// Blocked streams by the end of their windows; the number keeps equal ends apart.
     openings: BTreeMap<(Instant, u64), StreamKey>,
@@ -85,7 +103,7 @@ impl LaneQueue {
         Self {
             limits,
             streams: HashMap::new(),
-            turn: VecDeque::new(),
+            turns: Default::default(),
             surplus: VecDeque::new(),
             openings: BTreeMap::new(),
             blocks: 0,
@@ -97,10 +115,7 @@ impl LaneQueue {
 
     /// Adds a job behind the others of its stream.
     pub fn push(&mut self, job: InHand, standing: Standing, now: Instant) {
-        let key = StreamKey {
-            account: job.account().clone(),
-            carrier: job.carrier,
-        };
+        let key = StreamKey::of(&job);
         let stream = self.streams.entry(key.clone()).or_default();
         let first = stream.jobs.is_empty();
         stream.jobs.push_back(job);
@@ -108,16 +123,13 @@ impl LaneQueue {
         if stream.blocked_until.is_some() {
             self.hold_more(&key, standing.ceiling, now);
         } else if first {
-            self.turn.push_back(key);
+            self.turns[key.rank()].push_back(key);
         }
     }
 
     /// Puts a job that was taken back to the front of its stream.
     pub fn put_back(&mut self, job: InHand) {
-        let key = StreamKey {
-            account: job.account().clone(),
-            carrier: job.carrier,
-        };
+        let key = StreamKey::of(&job);
         let stream = self.streams.entry(key.clone()).or_default();
         let first = stream.jobs.is_empty();
         stream.jobs.push_front(job);
@@ -125,7 +137,7 @@ impl LaneQueue {
         if stream.blocked_until.is_some() {
             self.list_surplus(&key);
         } else if first {
-            self.turn.push_front(key);
+            self.turns[key.rank()].push_front(key);
         }
     }
 
@@ -138,20 +150,20 @@ impl LaneQueue {
         has_slot: impl Fn(usize) -> bool,
     ) -> Next {
         let mut slotless = false;
-        for _ in 0..self.turn.len() {
-            let Some(key) = self.turn.pop_front() else {
-                break;
-            };
-            let standing = standing(&key.account);
-            if let Some(until) = standing.reached_until {
-                self.block(&key, until, standing.ceiling, now);
-            } else if has_slot(key.carrier) {
-                if let Some(job) = self.take_first(key) {
+        for rank in 0..self.turns.len() {
+            for _ in 0..self.turns[rank].len() {
+                let Some(key) = self.turns[rank].pop_front() else {
+                    break;
+                };
+                let standing = standing(&key.account);
+                if let Some(until) = standing.reached_until {
+                    self.block(&key, until, standing.ceiling, now);
+                } else if !has_slot(key.carrier) {
+                    slotless = true;
+                    self.turns[rank].push_back(key);
+                } else if let Some(job) = self.take_first(key) {
                     return Next::Job(Box::new(job));
                 }
-            } else {
-                slotless = true;
-                self.turn.push_back(key);
             }
         }
         if slotless {
@@ -163,8 +175,9 @@ impl LaneQueue {
 
     /// Whether a job is ready: neither held nor of an account that is over its ceiling.
     pub fn has_ready(&self, standing: impl Fn(&AccountId) -> Standing) -> bool {
-        self.turn
+        self.turns
             .iter()
+            .flatten()
             .any(|key| standing(&key.account).reached_until.is_none())
     }
 
@@ -189,7 +202,7 @@ impl LaneQueue {
             if empty {
                 self.streams.remove(&key);
             } else {
-                self.turn.push_front(key);
+                self.turns[key.rank()].push_front(key);
             }
         }
     }
@@ -271,7 +284,7 @@ impl LaneQueue {
         if stream.jobs.is_empty() {
             self.streams.remove(&key);
         } else {
-            self.turn.push_back(key);
+            self.turns[key.rank()].push_back(key);
         }
         job
     }
@@ -352,7 +365,9 @@ impl LaneQueue {
     fn drop_empty_streams(&mut self) {
         self.streams.retain(|_, stream| !stream.jobs.is_empty());
         let streams = &self.streams;
-        self.turn.retain(|key| streams.contains_key(key));
+        for turn in &mut self.turns {
+            turn.retain(|key| streams.contains_key(key));
+        }
         self.surplus.retain(|key| streams.contains_key(key));
     }
 }
@@ -496,6 +511,26 @@ mod tests {
             queue.next(now, open_standing, |carrier| carrier == 1),
             Next::NoSlot
         ));
+    }
+
+    #[test]
+    fn jobs_that_an_api_server_has_admitted_go_first() {
+        let now = instant(0);
+        let mut queue = LaneQueue::new(HOLD);
+        fill(&mut queue, "a", 1, now);
+        for (account, id) in [("b", "b-0"), ("b", "b-1"), ("c", "c-0")] {
+            let mut admitted = in_hand(account, id);
+            admitted.headers.admitted_ms = Some(1);
+            queue.push(
+                admitted,
+                Standing {
+                    ceiling: 3,
+                    reached_until: None,
+                },
+                now,
+            );
+        }
+        assert_eq!(drain(&mut queue, now), ["b-0", "c-0", "b-1", "a-0"]);
     }
 
     #[test]
