@@ -43,4 +43,5 @@ bench: ## Throughput against a bare consumer (ARGS=--quick for a short run)
 lint: ## Formatting, clippy and documentation, warnings being errors
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
+	@# The documentation of a program is for its developers: private items are part of it.
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --locked --no-deps --document-private-items

@@ -56,7 +56,7 @@ impl Offer {
             "to": "+447700900123", "from": "Acme",
             "body": "Your code is 123456. It is valid for five minutes; nobody of ours will ever \
                      ask you for it. Not you? Tell us at once.",
-            "metadata": {"template": "code-7"},
+            "metadata": {"template": "code-7", "trace": "4bf92f3577b34da6"},
         });
         serde_json::to_vec(&job).unwrap()
     }
