@@ -52,7 +52,10 @@ impl<B: Broker> Departures<B> {
     ) {
         let mut batch = Vec::with_capacity(BATCH);
         while departing.recv_many(&mut batch, BATCH).await > 0 {
-            let (jobs, dead) = split(std::mem::take(&mut batch));
+            let (mut jobs, mut dead) = split(std::mem::take(&mut batch));
+            // The broker delivers these again: a copy would be one too many.
+            jobs.retain(|(job, _)| self.broker.is_live(&job.receipt));
+            dead.retain(|message| self.broker.is_live(&message.receipt));
             let (jobs, dead) = tokio::join!(self.requeue(jobs), self.bury(dead));
             for left in jobs.into_iter().chain(dead) {
                 // A receiver that is gone means that the worker is stopping.

@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use super::Dispatcher;
-use crate::carrier::breaker::reached;
+use crate::carrier::breaker::{Allowed, reached};
 use crate::dispatch::in_hand::Departure;
 use crate::dispatch::ports::{Broker, Carrier, Clock, Meter};
 use crate::dispatch::record::TryAgain;
@@ -43,6 +43,35 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
             // The recorder has ended those whose tries are used up.
             Retry::Here(_) | Retry::Park | Retry::Exhausted => {
                 self.depart(in_hand, Departure::Park);
+            }
+        }
+    }
+
+    /// Whether jobs of a lane wait for the pace to let them go.
+    pub(super) fn has_surplus(&self, lane: Lane) -> bool {
+        self.queues[lane.index()].has_surplus() || !self.parking[lane.index()].is_empty()
+    }
+
+    /// Parks jobs whose carrier is out, no faster than the pace. Those whose carrier may be tried
+    /// again meanwhile go back among the ready ones.
+    pub(super) fn park(&mut self, now: Instant) {
+        for lane in Lane::ALL {
+            let place = lane.index();
+            for _ in 0..self.parking[place].len() {
+                let Some(in_hand) = self.parking[place].pop_front() else {
+                    break;
+                };
+                if !matches!(
+                    self.breakers[in_hand.carrier].allows(now),
+                    Allowed::No { .. }
+                ) {
+                    self.arrive(in_hand, now);
+                } else if self.paces[place].spend(now) {
+                    self.depart(in_hand, Departure::Park);
+                } else {
+                    self.parking[place].push_front(in_hand);
+                    break;
+                }
             }
         }
     }

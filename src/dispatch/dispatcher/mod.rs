@@ -9,6 +9,7 @@ mod arrive;
 mod back;
 mod take;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,6 +104,8 @@ pub(super) struct Dispatcher<B, M, C, K> {
     slots: Vec<Slots>,
     breakers: Vec<Breaker>,
     paces: [Pace; 2],
+    /// Jobs whose carrier is out, on their way to the parking queue at the pace of sheds.
+    parking: [VecDeque<InHand>; 2],
     waiting: Waiting<Departing>,
     retrying: Waiting<InHand>,
     asking: [usize; 2],
@@ -138,6 +141,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
             paces: options
                 .sheds_per_second
                 .map(|count| Pace::per_second(count, now)),
+            parking: Default::default(),
             waiting: Waiting::new(),
             retrying: Waiting::new(),
             asking: [0; 2],
@@ -201,9 +205,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
 
     fn next_wake(&self) -> Instant {
         let openings = self.queues.iter().filter_map(LaneQueue::next_opening);
-        let paced = Lane::ALL
-            .into_iter()
-            .filter(|lane| self.queues[lane.index()].has_surplus());
+        let paced = Lane::ALL.into_iter().filter(|lane| self.has_surplus(*lane));
         openings
             .chain(paced.map(|lane| self.paces[lane.index()].next()))
             .chain(self.waiting.next_due())
@@ -243,6 +245,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         while let Some(departing) = self.waiting.take_due(now) {
             self.decide_anew(departing, now);
         }
+        self.park(now);
         self.take(now);
         self.shed_surplus(now);
         self.keep_house(now);

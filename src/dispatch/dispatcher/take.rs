@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{Dispatcher, Event, standing};
 use crate::carrier::breaker::Allowed;
-use crate::dispatch::in_hand::{Departure, InHand, Try};
+use crate::dispatch::in_hand::{InHand, Try};
 use crate::dispatch::lane_queue::Next;
 use crate::dispatch::ports::{AccountRequest, Broker, Carrier, Clock, JobRequest, Meter, TryId};
 use crate::domain::{AccountId, Lane, Outcome, Refusal};
@@ -72,7 +72,9 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
                 breaker.started(now);
                 in_hand.is_trial = true;
             }
-            Allowed::No { .. } => return self.depart(in_hand, Departure::Park),
+            Allowed::No { .. } => {
+                return self.parking[in_hand.lane().index()].push_back(in_hand);
+            }
         }
         self.slots[in_hand.carrier].take(in_hand.lane());
         taken.push(in_hand);

@@ -48,7 +48,9 @@ impl Link {
             .max_size(2)
             .wait_timeout(timeout)
             .create_timeout(timeout)
-            .recycle_timeout(timeout)
+            // One that does not answer within a decision's time is not worth waiting for: a new
+            // one is made at once.
+            .recycle_timeout(Some(options.timeout))
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|_| RedisOptionsError::Timeout)?;
