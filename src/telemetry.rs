@@ -150,7 +150,7 @@ impl Telemetry {
             outcomes: all_outcomes().into(),
             queue_wait: seconds(
                 "lanekeeper.queue_wait",
-                "From enqueueing to the start of the first successful try",
+                "From enqueueing to the start of each carrier call",
                 vec![
                     0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0,
                     60.0, 600.0, 3600.0,
@@ -190,15 +190,6 @@ impl Telemetry {
         }
     }
 
-    /// How many jobs of a lane have ended with this outcome.
-    #[must_use]
-    pub fn settled_count(&self, lane: Lane, outcome: Outcome) -> u64 {
-        self.outcomes
-            .iter()
-            .position(|known| *known == outcome)
-            .map_or(0, |place| self.counts.outcomes.get(lane.index(), place))
-    }
-
     /// A job was sent back because of a limit.
     pub fn shed(&self, lane: Lane, limit: Limit) {
         self.counts.sheds.add(lane.index(), limit as usize, 1);
@@ -219,6 +210,9 @@ impl Telemetry {
         self.counts
             .fallbacks
             .add(lane.index(), why as usize, decisions);
+        if decisions > 0 {
+            self.counts.last_fallback.store(why as u64, Relaxed);
+        }
     }
 
     /// A second send of a job was prevented, or risked.

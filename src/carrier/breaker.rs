@@ -97,7 +97,7 @@ impl Breaker {
     /// A call has ended; `reached` as [`reached`] tells it. Any success closes the breaker. While it
     /// is open, only the trial's failure counts: the failures of calls that were under way when it
     /// opened say nothing new.
-    pub fn record(&mut self, now: Instant, reached: bool) {
+    pub fn record(&mut self, now: Instant, reached: bool, is_trial: bool) {
         self.state = match self.state {
             _ if reached => State::Closed { failures: 0 },
             State::Closed { failures } if failures + 1 < self.settings.failures => State::Closed {
@@ -108,8 +108,8 @@ impl Breaker {
                 openings,
                 trial: true,
                 ..
-            } => self.open(now, openings.saturating_add(1)),
-            open @ State::Open { trial: false, .. } => open,
+            } if is_trial => self.open(now, openings.saturating_add(1)),
+            open @ State::Open { .. } => open,
         };
     }
 
@@ -130,13 +130,13 @@ impl Breaker {
     }
 }
 
-/// Whether a try reached the carrier: a rejection is an answer, so the carrier is there.
+/// Whether a try reached the carrier: being rejected or throttled is an answer, so it is at work.
 #[must_use]
 pub fn reached(result: &Result<Accepted, SendError>) -> bool {
     match result {
         Ok(_) => true,
         Err(error) => match error.verdict {
-            SendVerdict::Rejected => true,
+            SendVerdict::Rejected | SendVerdict::Throttled => true,
             SendVerdict::NotSent | SendVerdict::Unknown => false,
         },
     }
@@ -164,7 +164,7 @@ mod tests {
     fn opened() -> (Breaker, Instant) {
         let (mut breaker, now) = breaker();
         for _ in 0..3 {
-            breaker.record(now, false);
+            breaker.record(now, false, true);
         }
         (breaker, now)
     }
@@ -173,10 +173,10 @@ mod tests {
     fn it_opens_after_failures_in_a_row_only() {
         let (mut breaker, now) = breaker();
         for reached in [false, false, true, false, false] {
-            breaker.record(now, reached);
+            breaker.record(now, reached, true);
         }
         assert_eq!(breaker.allows(now), Allowed::Yes);
-        breaker.record(now, false);
+        breaker.record(now, false, true);
         assert_eq!(breaker.allows(now), Allowed::No { until: now + OPEN });
     }
 
@@ -193,7 +193,7 @@ mod tests {
                 until: later + OPEN
             }
         );
-        breaker.record(later, true);
+        breaker.record(later, true, true);
         assert_eq!(breaker.allows(later), Allowed::Yes);
     }
 
@@ -206,7 +206,7 @@ mod tests {
             };
             now = until;
             breaker.started(now);
-            breaker.record(now, false);
+            breaker.record(now, false, true);
             let until = now + Duration::from_secs(seconds);
             assert_eq!(breaker.allows(now), Allowed::No { until });
         }
@@ -216,9 +216,16 @@ mod tests {
     fn late_failures_do_not_prolong_the_open_period() {
         let (mut breaker, now) = opened();
         for _ in 0..100 {
-            breaker.record(now + OPEN / 2, false);
+            breaker.record(now + OPEN / 2, false, false);
         }
         assert_eq!(breaker.allows(now + OPEN), Allowed::Trial);
+        breaker.started(now + OPEN);
+        breaker.record(now + OPEN, false, false);
+        assert_eq!(
+            breaker.allows(now + OPEN * 2),
+            Allowed::Trial,
+            "only the trial's own end counts"
+        );
     }
 
     #[test]
@@ -239,6 +246,7 @@ mod tests {
         };
         assert!(reached(&Ok(Accepted::default())));
         assert!(reached(&error(SendVerdict::Rejected)));
+        assert!(reached(&error(SendVerdict::Throttled)));
         assert!(!reached(&error(SendVerdict::NotSent)));
         assert!(!reached(&error(SendVerdict::Unknown)));
     }
@@ -251,8 +259,8 @@ mod tests {
             for (what, millis) in steps {
                 now += Duration::from_millis(millis);
                 match what {
-                    0 => breaker.record(now, false),
-                    1 => breaker.record(now, true),
+                    0 => breaker.record(now, false, true),
+                    1 => breaker.record(now, true, true),
                     _ => breaker.started(now),
                 }
             }

@@ -3,7 +3,8 @@
 //! | what happened | verdict |
 //! | --- | --- |
 //! | 2xx | accepted |
-//! | 429, 503; a connection that never came about | not sent: the carrier says so, or never heard of it |
+//! | 429 | throttled: not sent, and the carrier is at work |
+//! | 503; a connection that never came about | not sent: the carrier says so, or never heard of it |
 //! | 3xx | not sent: redirects are not followed, because a moved carrier is a mistake in the settings, and the jobs must outlive its repair |
 //! | 408, 425, other 5xx, 101 and numbers from no list; a time-out after the request was sent; a connection that broke | unknown: it may or may not have been taken |
 //! | other 4xx | rejected for good |
@@ -20,7 +21,8 @@ use crate::dispatch::ports::{SendError, SendVerdict};
 pub(super) fn of_status(status: StatusCode) -> Option<SendVerdict> {
     match status.as_u16() {
         200..=299 => None,
-        429 | 503 | 300..=399 => Some(SendVerdict::NotSent),
+        429 => Some(SendVerdict::Throttled),
+        503 | 300..=399 => Some(SendVerdict::NotSent),
         408 | 425 => Some(SendVerdict::Unknown),
         400..=499 => Some(SendVerdict::Rejected),
         _ => Some(SendVerdict::Unknown),
@@ -80,7 +82,8 @@ mod tests {
         for code in 100..=999u16 {
             let expected = match code {
                 200..=299 => None,
-                300..=399 | 429 | 503 => Some(SendVerdict::NotSent),
+                429 => Some(SendVerdict::Throttled),
+                300..=399 | 503 => Some(SendVerdict::NotSent),
                 100..=199 | 408 | 425 | 500..=999 => Some(SendVerdict::Unknown),
                 _ => Some(SendVerdict::Rejected),
             };

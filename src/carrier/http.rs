@@ -119,7 +119,12 @@ impl Http {
 }
 
 fn message(job: &Job, attempt: u32) -> Result<Vec<u8>, SendError> {
-    let content = job.content();
+    let unwritable = |_| SendError {
+        verdict: SendVerdict::NotSent,
+        retry_after: None,
+        detail: "the request to the carrier could not be written".into(),
+    };
+    let content = job.content().map_err(unwritable)?;
     let message = Message {
         id: job.head.id.as_str(),
         account_id: job.head.account.as_str(),
@@ -133,11 +138,7 @@ fn message(job: &Job, attempt: u32) -> Result<Vec<u8>, SendError> {
         metadata: content.metadata,
         attempt,
     };
-    serde_json::to_vec(&message).map_err(|_| SendError {
-        verdict: SendVerdict::NotSent,
-        retry_after: None,
-        detail: "the request to the carrier could not be written".into(),
-    })
+    serde_json::to_vec(&message).map_err(unwritable)
 }
 
 /// What every request carries. A token that fits no header was refused with the settings, and its

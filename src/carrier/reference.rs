@@ -5,10 +5,15 @@
 //! reference is 1 to 128 printable ASCII characters.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use reqwest::Response;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::time::timeout;
+
+/// How long the rest of an answer may take, once its status is there.
+const READ_WITHIN: Duration = Duration::from_secs(1);
 
 /// The most that is read of an answer, in bytes.
 const MAX_ANSWER: usize = 8 * 1024;
@@ -35,8 +40,13 @@ pub(super) async fn of(response: Response) -> Option<Arc<str>> {
     body.as_deref().and_then(in_json).or(header)
 }
 
-/// The answer's body, if it comes to its end within the bound.
-pub(super) async fn read_bounded(mut response: Response) -> Option<Vec<u8>> {
+/// The answer's body, if it comes to its end within the bounds. The status has said what matters:
+/// a carrier that stalls after it must not hold a slot for long.
+pub(super) async fn read_bounded(response: Response) -> Option<Vec<u8>> {
+    timeout(READ_WITHIN, read(response)).await.ok().flatten()
+}
+
+async fn read(mut response: Response) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.ok()? {
         if body.len() + chunk.len() > MAX_ANSWER {

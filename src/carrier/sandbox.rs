@@ -85,7 +85,7 @@ impl Sandbox {
         if drawn < self.fail_percent + self.throttle_percent {
             return Err(SendError {
                 retry_after: Some(THROTTLE_FOR),
-                ..failure(SendVerdict::NotSent, "the sandbox was told to throttle")
+                ..failure(SendVerdict::Throttled, "the sandbox was told to throttle")
             });
         }
         Ok(())

@@ -32,7 +32,6 @@ const FIRST_CONTACT: Duration = Duration::from_secs(1);
 /// # Errors
 /// When it cannot start, or finds the broker in a state that only a person can mend.
 pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
-    ops::panics::end_the_process();
     let shutdown = Shutdown::listen(settings.worker.grace).context("cannot listen for signals")?;
     let metrics = Metrics::new()?;
     let telemetry = Telemetry::new(&metrics.meter());

@@ -82,7 +82,6 @@ impl<B: Broker> Departures<B> {
                 here.push(Departing::Job(job, why));
             }
         }
-        self.telemetry.publish_failed(here.len() as u64);
         self.broker.acknowledge(gone);
         here
     }
@@ -117,7 +116,6 @@ impl<B: Broker> Departures<B> {
                 here.push(Departing::Dead(message));
             }
         }
-        self.telemetry.publish_failed(here.len() as u64);
         self.broker.acknowledge(gone);
         here
     }

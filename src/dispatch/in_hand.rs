@@ -24,6 +24,11 @@ pub(super) struct InHand {
     pub is_trial: bool,
     /// Carrier tries so far, on earlier rounds and in this worker.
     pub attempts: u32,
+    /// An earlier try in this worker ended without a known result, and no send since was counted
+    /// as a possible duplicate.
+    pub maybe_sent: bool,
+    /// Whether the meter itself has said of this job that there is no room in the present window.
+    pub turned_away: bool,
 }
 
 /// Why a job leaves this worker for a queue again.
@@ -48,6 +53,7 @@ impl InHand {
     pub fn requeue(&self, departure: Departure) -> Requeue {
         let known = JobHeaders {
             enqueued_ms: self.enqueued_ms(),
+            attempts: self.attempts,
             ..self.headers
         };
         let (route, headers) = match departure {
@@ -59,10 +65,7 @@ impl InHand {
             account: self.account().clone(),
             lane: self.lane(),
             route,
-            headers: JobHeaders {
-                attempts: self.attempts,
-                ..headers
-            },
+            headers,
             payload: self.job.payload.clone(),
         }
     }

@@ -14,6 +14,10 @@ use super::in_hand::InHand;
 use super::ports::Receipt;
 use crate::domain::AccountId;
 
+/// How long a job that is not held may stay in this worker while newer ones are shed before it. The
+/// broker takes a channel away over a delivery that is unsettled for half an hour.
+const LONGEST_STAY: Duration = Duration::from_secs(10);
+
 /// How many jobs may be held for a window's opening, and how long.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HoldLimits {
@@ -196,6 +200,9 @@ impl LaneQueue {
                 continue;
             }
             stream.blocked_until = None;
+            for job in &mut stream.jobs {
+                job.turned_away = false;
+            }
             let held = std::mem::take(&mut stream.held);
             let empty = stream.jobs.is_empty();
             self.release_holds(&key.account, held);
@@ -215,8 +222,8 @@ impl LaneQueue {
     }
 
     /// Takes a job that is over its account's ceiling and not held; the newest first, so that those
-    /// which have waited longest are here when the window opens.
-    pub fn take_surplus(&mut self) -> Option<InHand> {
+    /// which have waited longest are here when the window opens. But none waits here for long.
+    pub fn take_surplus(&mut self, now: Instant) -> Option<InHand> {
         while let Some(key) = self.surplus.pop_front() {
             let Some(stream) = self.streams.get_mut(&key) else {
                 continue;
@@ -226,7 +233,16 @@ impl LaneQueue {
                 stream.listed = false;
                 continue;
             }
-            let job = stream.jobs.pop_back();
+            let first_has_waited = stream.held == 0
+                && stream
+                    .jobs
+                    .front()
+                    .is_some_and(|job| now.duration_since(job.received_at) > LONGEST_STAY);
+            let job = if first_has_waited {
+                stream.jobs.pop_front()
+            } else {
+                stream.jobs.pop_back()
+            };
             self.surplus.push_back(key);
             self.len -= usize::from(job.is_some());
             return job;
@@ -437,12 +453,12 @@ mod tests {
             Next::Nothing
         ));
         let shed =
-            std::iter::from_fn(|| queue.take_surplus()).map(|job| job.job.head.id.to_string());
+            std::iter::from_fn(|| queue.take_surplus(now)).map(|job| job.job.head.id.to_string());
         assert_eq!(shed.collect::<Vec<_>>(), ["a-4", "a-3"]);
         assert_eq!((queue.len(), queue.next_opening()), (3, Some(instant(900))));
         fill(&mut queue, "a", 1, now);
         assert!(
-            queue.take_surplus().is_some(),
+            queue.take_surplus(now).is_some(),
             "the account's holds are full"
         );
         queue.open(instant(900));
@@ -457,19 +473,36 @@ mod tests {
             fill(&mut queue, account, 3, now);
         }
         while let Next::Job(_) = queue.next(now, reached(instant(900)), |_| true) {}
-        assert_eq!(std::iter::from_fn(|| queue.take_surplus()).count(), 3);
+        assert_eq!(std::iter::from_fn(|| queue.take_surplus(now)).count(), 3);
         assert_eq!(queue.len(), 6);
     }
 
     #[test]
+    fn where_the_ceiling_is_never_open_the_oldest_go_after_a_while() {
+        let mut queue = LaneQueue::new(HoldLimits::NONE);
+        fill(&mut queue, "a", 3, instant(0));
+        queue.next(instant(0), reached(instant(1_000)), |_| true);
+        let id = |job: Option<InHand>| job.map(|job| job.job.head.id.to_string());
+        assert_eq!(
+            id(queue.take_surplus(instant(9_000))).as_deref(),
+            Some("a-2")
+        );
+        assert_eq!(
+            id(queue.take_surplus(instant(11_000))).as_deref(),
+            Some("a-0")
+        );
+    }
+
+    #[test]
     fn nothing_is_held_longer_than_allowed() {
+        let now = instant(1_900);
         let mut queue = LaneQueue::new(HOLD);
         fill(&mut queue, "a", 2, instant(0));
         queue.next(instant(0), reached(instant(900)), |_| true);
         queue.open(instant(900));
         queue.next(instant(900), reached(instant(1900)), |_| true);
         assert_eq!(
-            std::iter::from_fn(|| queue.take_surplus()).count(),
+            std::iter::from_fn(|| queue.take_surplus(now)).count(),
             2,
             "1.9 s would be too long"
         );
@@ -482,9 +515,9 @@ mod tests {
         fill(&mut queue, "a", 3, now);
         queue.next(now, reached(instant(500)), |_| true);
         assert!(queue.has_surplus());
-        assert_eq!(queue.take_surplus().unwrap().job.head.id.as_str(), "a-2");
+        assert_eq!(queue.take_surplus(now).unwrap().job.head.id.as_str(), "a-2");
         queue.open(instant(500));
-        assert!(!queue.has_surplus() && queue.take_surplus().is_none());
+        assert!(!queue.has_surplus() && queue.take_surplus(now).is_none());
         assert_eq!(drain(&mut queue, instant(500)), ["a-0", "a-1"]);
     }
 
@@ -552,11 +585,11 @@ mod tests {
         fill(&mut queue, "a", 5, now);
         queue.next(now, reached(instant(900)), |_| true);
         queue.forget(|_| false);
-        assert_eq!((queue.len(), queue.take_surplus().is_none()), (0, true));
+        assert_eq!((queue.len(), queue.take_surplus(now).is_none()), (0, true));
         fill(&mut queue, "a", 3, now);
         queue.next(now, reached(instant(900)), |_| true);
         assert!(
-            queue.take_surplus().is_none(),
+            queue.take_surplus(now).is_none(),
             "all three may be held again"
         );
         queue.open(instant(900));

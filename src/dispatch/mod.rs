@@ -14,6 +14,7 @@ mod in_hand;
 mod lane_queue;
 mod options;
 mod pace;
+mod pauses;
 mod pipeline;
 pub mod ports;
 mod record;

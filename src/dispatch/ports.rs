@@ -245,6 +245,8 @@ pub struct Accepted {
 pub enum SendVerdict {
     /// The carrier said no for good: the job has failed.
     Rejected,
+    /// The carrier is at work and certainly does not have it, because we ask too often.
+    Throttled,
     /// The carrier certainly does not have it: try again.
     NotSent,
     /// It may or may not have it: try again with the same idempotency key, counted.

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::fleet::Fleet;
 use super::in_hand::InHand;
 use super::ports::{Accepted, Clock, Conclusion, Meter, SendError, SendVerdict, TryResult};
-use super::send::Finished;
+use super::send::{Ending, Finished};
 use super::settle::Settlement;
 use crate::domain::{Failure, Outcome};
 
@@ -58,12 +58,15 @@ impl<M: Meter, C: Send + Sync + 'static, K: Clock> Recorder<M, C, K> {
     fn conclusion(&self, finished: &Finished) -> Conclusion {
         let head = &finished.attempt.in_hand.job.head;
         let result = match &finished.result {
-            Ok(accepted) => TryResult::Sent {
+            Ending::Expired => TryResult::NotSent,
+            Ending::Tried(Ok(accepted)) => TryResult::Sent {
                 carrier: Arc::clone(&self.fleet.at(finished.attempt.in_hand.carrier).name),
                 carrier_ref: accepted.carrier_ref.clone(),
             },
-            Err(error) => match error.verdict {
-                SendVerdict::Rejected | SendVerdict::NotSent => TryResult::NotSent,
+            Ending::Tried(Err(error)) => match error.verdict {
+                SendVerdict::Rejected | SendVerdict::Throttled | SendVerdict::NotSent => {
+                    TryResult::NotSent
+                }
                 SendVerdict::Unknown => TryResult::Unknown,
             },
         };
@@ -77,9 +80,17 @@ impl<M: Meter, C: Send + Sync + 'static, K: Clock> Recorder<M, C, K> {
 
     fn pass_on<E: From<TryAgain>>(&self, finished: Finished, again: &mpsc::UnboundedSender<E>) {
         let mut in_hand = finished.attempt.in_hand;
+        let result = match finished.result {
+            Ending::Tried(result) => result,
+            Ending::Expired => {
+                let expired = Settlement::of(in_hand, Outcome::Expired, self.clock.now());
+                let _ = self.settle.send(expired);
+                return;
+            }
+        };
         in_hand.attempts = in_hand.attempts.saturating_add(1);
         // A receiver that is gone means that the worker is stopping: the job stays with the broker.
-        match finished.result {
+        match result {
             Ok(accepted) => {
                 let _ = self.settle.send(self.dispatched(in_hand, accepted));
             }
@@ -95,7 +106,12 @@ impl<M: Meter, C: Send + Sync + 'static, K: Clock> Recorder<M, C, K> {
                     error.detail,
                 ));
             }
-            Err(SendError { retry_after, .. }) => {
+            Err(SendError {
+                retry_after,
+                verdict,
+                ..
+            }) => {
+                in_hand.maybe_sent |= verdict == SendVerdict::Unknown;
                 let _ = again.send(E::from(TryAgain {
                     in_hand,
                     retry_after,

@@ -14,11 +14,23 @@ use super::in_hand::Try;
 use super::ports::{Accepted, Carrier, SendError, SendVerdict};
 use crate::telemetry::Telemetry;
 
+/// How long past its time-out a carrier call is waited for; well within the claim's second.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// What became of an admitted job.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// A carrier was asked.
+    Tried(Result<Accepted, SendError>),
+    /// It had become worthless meanwhile, and no carrier was asked.
+    Expired,
+}
+
 /// A try and how it ended.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub attempt: Try,
-    pub result: Result<Accepted, SendError>,
+    pub result: Ending,
 }
 
 /// Starts all tries at once and reports each as soon as it ends, together with the others that
@@ -47,14 +59,19 @@ pub(super) async fn send_all<C: Carrier, E: From<Vec<Finished>>>(
 async fn send_one<C: Carrier>(fleet: &Fleet<C>, attempt: Try, telemetry: &Telemetry) -> Finished {
     let carrier = fleet.at(attempt.in_hand.carrier);
     let started = Instant::now();
+    // The adapter's own time-out knows more: this one is for an adapter that does not keep it.
+    let limit = carrier.timeout + GRACE;
     let call = carrier
         .adapter
         .send(&attempt.in_hand.job, attempt.in_hand.attempts + 1);
-    let result = timeout(carrier.timeout, call)
+    let result = timeout(limit, call)
         .await
         .unwrap_or_else(|_| Err(timed_out(carrier.timeout)));
     telemetry.called(&carrier.name, started.elapsed());
-    Finished { attempt, result }
+    Finished {
+        attempt,
+        result: Ending::Tried(result),
+    }
 }
 
 /// The carrier may have taken the job before it fell silent.

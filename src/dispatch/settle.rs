@@ -106,7 +106,6 @@ impl<B: Broker> Settler<B> {
             if groups.is_empty() {
                 return;
             }
-            self.telemetry.publish_failed(groups.len() as u64);
             sleep(PAUSE_AFTER_FAILURE).await;
         }
     }

@@ -50,5 +50,7 @@ pub(super) fn in_hand(account: &str, id: &str) -> InHand {
         carrier: 0,
         is_trial: false,
         attempts: 0,
+        maybe_sent: false,
+        turned_away: false,
     }
 }

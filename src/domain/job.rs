@@ -117,11 +117,12 @@ impl Job {
         self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
 
-    /// The parts for the carrier. Decoding has read this text once already, so a failure here
-    /// cannot happen; were it to, the carrier gets a message without content rather than a panic.
-    #[must_use]
-    pub fn content(&self) -> Content<'_> {
-        serde_json::from_slice(self.payload.as_bytes()).unwrap_or_default()
+    /// The parts for the carrier.
+    ///
+    /// # Errors
+    /// Never for a job that was decoded from its payload: each known field is there once at most.
+    pub fn content(&self) -> Result<Content<'_>, serde_json::Error> {
+        serde_json::from_slice(self.payload.as_bytes())
     }
 
     /// The key by which a carrier recognises a second try of the same job.

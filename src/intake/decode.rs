@@ -61,6 +61,9 @@ pub fn decode(payload: Bytes, default_region: Option<Region>) -> Decoding {
 /// The known fields of a message, each still as its JSON text.
 struct Fields<'a> {
     values: [Option<&'a RawValue>; Field::ALL.len()],
+    /// A field that identifies the job and was given twice.
+    ambiguous: Option<Field>,
+    /// Any other field that was given twice: readers may differ in which one they take.
     repeated: Option<Field>,
 }
 
@@ -82,7 +85,7 @@ impl<'a> Fields<'a> {
                 error.column()
             )
         })?;
-        match fields.repeated {
+        match fields.ambiguous {
             Some(field) => Err(format!("`{}` is given twice", field.as_str())),
             None => Ok(fields),
         }
@@ -132,6 +135,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut fields = Fields {
             values: [None; Field::ALL.len()],
+            ambiguous: None,
             repeated: None,
         };
         while let Some(Key(field)) = map.next_key()? {
@@ -144,8 +148,13 @@ impl<'de> Visitor<'de> for FieldsVisitor {
                 field,
                 Field::Id | Field::AccountId | Field::Channel | Field::To
             );
-            if before.is_some() && identifies {
-                fields.repeated = fields.repeated.or(Some(field));
+            if before.is_some() {
+                let twice = if identifies {
+                    &mut fields.ambiguous
+                } else {
+                    &mut fields.repeated
+                };
+                twice.get_or_insert(field);
             }
         }
         Ok(fields)
@@ -273,6 +282,9 @@ impl<'f, 'a> Reading<'f, 'a> {
             fields,
             wrong: None,
         };
+        if let Some(field) = fields.repeated {
+            reading.reject(field, "expected once");
+        }
         let channel = reading.channel(&identity.channel);
         let to = reading.recipient(channel, default_region);
         let from = reading
@@ -529,7 +541,10 @@ mod tests {
             (job.lane(), job.head.lane_rule),
             (Lane::Marketing, LaneRule::Origin)
         );
-        assert_eq!(job.content().body.map(RawValue::get), Some("\"hello\""));
+        assert_eq!(
+            job.content().unwrap().body.map(RawValue::get),
+            Some("\"hello\"")
+        );
     }
 
     #[test]
@@ -590,6 +605,20 @@ mod tests {
             undecodable(read_bytes(escaped.as_bytes())),
             "`id` is given twice"
         );
+    }
+
+    #[test]
+    fn any_other_field_given_twice_refuses_the_job() {
+        for field in Field::ALL.map(Field::as_str).into_iter().skip(4) {
+            let value = if ["content", "metadata"].contains(&field) {
+                "{}"
+            } else {
+                "\"x\""
+            };
+            let text = job().to_string();
+            let twice = format!("{{\"{field}\":{value},\"{field}\":{value},{}", &text[1..]);
+            assert_eq!(invalid(read_bytes(twice.as_bytes())).as_str(), field);
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::settings::{Log, LogFormat, LogLevel};
 /// The only source of log lines.
 const OWN: &str = env!("CARGO_PKG_NAME");
 
-/// Starts logging to standard error, panics included. A second start in one process changes nothing.
+/// Starts logging to standard error, and makes a panic an event that ends the process. A second start in one process changes nothing.
 pub fn start(settings: Log) {
     let json = match settings.format {
         LogFormat::Json => true,
@@ -38,20 +38,8 @@ pub fn start(settings: Log) {
     };
     let logging = tracing_subscriber::registry().with(layer).with(filter);
     if logging.try_init().is_ok() {
-        log_panics();
+        super::panics::end_the_process();
     }
-}
-
-/// Panics become events too, with their place but without their message: it may quote what the
-/// program was working on, which was somebody's message.
-fn log_panics() {
-    std::panic::set_hook(Box::new(|panic| {
-        let place = panic.location().map(ToString::to_string);
-        tracing::error!(
-            place,
-            "a part of the program has panicked, which is a fault in it"
-        );
-    }));
 }
 
 fn is_own(target: &str) -> bool {

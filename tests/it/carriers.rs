@@ -170,7 +170,7 @@ async fn statuses_mean_what_the_contract_says() {
         (404, SendVerdict::Rejected),
         (408, SendVerdict::Unknown),
         (425, SendVerdict::Unknown),
-        (429, SendVerdict::NotSent),
+        (429, SendVerdict::Throttled),
         (500, SendVerdict::Unknown),
         (502, SendVerdict::Unknown),
         (503, SendVerdict::NotSent),
@@ -303,7 +303,7 @@ async fn the_sandbox_fails_and_throttles_the_share_it_was_told_to() {
     let ends = run(7).await;
     let share = |wanted: &Result<Accepted, _>| ends.iter().filter(|end| *end == wanted).count();
     assert!((300..500).contains(&share(&Err((SendVerdict::Unknown, None)))));
-    let throttled = Err((SendVerdict::NotSent, Some(Duration::from_secs(1))));
+    let throttled = Err((SendVerdict::Throttled, Some(Duration::from_secs(1))));
     assert!((500..700).contains(&share(&throttled)));
     assert!((850..1_150).contains(&share(&Ok(Accepted::default()))));
     assert_eq!(run(7).await, ends, "the same seed gives the same ends");

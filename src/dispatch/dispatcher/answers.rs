@@ -9,7 +9,7 @@ use super::Dispatcher;
 use crate::dispatch::ceilings::Reached;
 use crate::dispatch::in_hand::{Departure, InHand, Try};
 use crate::dispatch::ports::{AccountAnswer, Broker, Carrier, Clock, Meter};
-use crate::dispatch::send::send_all;
+use crate::dispatch::send::{Ending, Finished, send_all};
 use crate::dispatch::settle::Settlement;
 use crate::domain::{Lane, Limit, Outcome, SentRecord, Verdict};
 use crate::telemetry::DuplicateKind;
@@ -75,20 +75,22 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
 
     pub(super) fn on_verdict(
         &mut self,
-        attempt: Try,
+        mut attempt: Try,
         verdict: Verdict,
         admitted: &mut Vec<Try>,
         over: &mut Vec<InHand>,
     ) {
         match verdict {
             Verdict::Admitted { possible_duplicate } => {
-                if possible_duplicate {
+                let maybe_sent = std::mem::take(&mut attempt.in_hand.maybe_sent);
+                if possible_duplicate || maybe_sent {
                     self.world.telemetry.duplicate(DuplicateKind::Possible);
                 }
                 admitted.push(attempt);
             }
             Verdict::Shed(Limit::Lane) => {
                 self.give_back(&attempt.in_hand);
+                attempt.in_hand.turned_away = true;
                 over.push(attempt.in_hand);
             }
             Verdict::Shed(limit) => {
@@ -114,16 +116,23 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         let _ = self.outlets.settle.send(settlement);
     }
 
-    pub(super) fn start(&mut self, admitted: Vec<Try>) {
+    /// Starts what is admitted, except what has become worthless while the meter was asked.
+    fn start(&mut self, admitted: Vec<Try>) {
+        let (wall, now) = (self.world.clock.now(), Instant::now());
+        let (expired, admitted): (Vec<_>, Vec<_>) = admitted
+            .into_iter()
+            .partition(|attempt| attempt.in_hand.job.is_expired(wall));
+        for attempt in expired {
+            self.give_back(&attempt.in_hand);
+            let result = Ending::Expired;
+            let _ = self.outlets.record.send(vec![Finished { attempt, result }]);
+        }
         if admitted.is_empty() {
             return;
         }
-        let (wall, now) = (self.world.clock.now(), Instant::now());
-        for attempt in &admitted {
-            let in_hand = &attempt.in_hand;
-            self.world
-                .telemetry
-                .waited(in_hand.lane(), in_hand.waited(wall, now));
+        for Try { in_hand, .. } in &admitted {
+            let wait = in_hand.waited(wall, now);
+            self.world.telemetry.waited(in_hand.lane(), wait);
         }
         let (fleet, telemetry) = (Arc::clone(&self.world.fleet), self.world.telemetry.clone());
         self.work

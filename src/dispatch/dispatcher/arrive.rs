@@ -61,6 +61,8 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
                     carrier,
                     is_trial: false,
                     attempts,
+                    maybe_sent: false,
+                    turned_away: false,
                 };
                 self.arrive(in_hand, now);
             }

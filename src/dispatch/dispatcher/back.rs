@@ -1,14 +1,16 @@
 //! What comes back: ended tries, tries to be repeated, and jobs over their ceilings.
 
+use std::collections::VecDeque;
+
 use tokio::time::Instant;
 
 use super::Dispatcher;
 use crate::carrier::breaker::{Allowed, reached};
-use crate::dispatch::in_hand::Departure;
+use crate::dispatch::in_hand::{Departure, InHand};
 use crate::dispatch::ports::{Broker, Carrier, Clock, Meter};
 use crate::dispatch::record::TryAgain;
 use crate::dispatch::retry::Retry;
-use crate::dispatch::send::Finished;
+use crate::dispatch::send::{Ending, Finished};
 use crate::domain::{Lane, Limit, MeterMode};
 
 impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
@@ -17,7 +19,10 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         for one in &finished {
             let in_hand = &one.attempt.in_hand;
             self.slots[in_hand.carrier].give_back(in_hand.lane());
-            self.breakers[in_hand.carrier].record(now, reached(&one.result));
+            if let Ending::Tried(result) = &one.result {
+                let breaker = &mut self.breakers[in_hand.carrier];
+                breaker.record(now, reached(result), in_hand.is_trial);
+            }
         }
         let _ = self.outlets.record.send(finished);
     }
@@ -28,8 +33,11 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
             in_hand,
             retry_after,
         } = again;
-        let lane = in_hand.lane();
-        self.world.telemetry.retried(lane);
+        let now = Instant::now();
+        self.world.telemetry.retried(in_hand.lane());
+        if let Some(wait) = retry_after.filter(|wait| *wait > self.options.retry.longest_here) {
+            self.pauses.note(&in_hand, now + wait);
+        }
         self.next_try = self.next_try.wrapping_add(1);
         let spread = f64::from(u8::try_from(self.next_try % 256).unwrap_or(0)) / 256.0;
         match self
@@ -38,7 +46,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
             .after(in_hand.attempts, retry_after, spread)
         {
             Retry::Here(delay) if self.retrying.len() < self.options.most_held() => {
-                self.retrying.until(Instant::now() + delay, in_hand);
+                self.retrying.until(now + delay, in_hand);
             }
             // The recorder has ended those whose tries are used up.
             Retry::Here(_) | Retry::Park | Retry::Exhausted => {
@@ -52,27 +60,31 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         self.queues[lane.index()].has_surplus() || !self.parking[lane.index()].is_empty()
     }
 
+    /// Whether a job's carrier takes nothing like it just now.
+    pub(super) fn carrier_is_out(&self, in_hand: &InHand, now: Instant) -> bool {
+        let breaker = &self.breakers[in_hand.carrier];
+        matches!(breaker.allows(now), Allowed::No { .. }) || self.pauses.holds(in_hand, now)
+    }
+
     /// Parks jobs whose carrier is out, no faster than the pace. Those whose carrier may be tried
     /// again meanwhile go back among the ready ones.
     pub(super) fn park(&mut self, now: Instant) {
         for lane in Lane::ALL {
             let place = lane.index();
-            for _ in 0..self.parking[place].len() {
-                let Some(in_hand) = self.parking[place].pop_front() else {
-                    break;
-                };
-                if !matches!(
-                    self.breakers[in_hand.carrier].allows(now),
-                    Allowed::No { .. }
-                ) {
-                    self.arrive(in_hand, now);
-                } else if self.paces[place].spend(now) {
-                    self.depart(in_hand, Departure::Park);
+            let mut still_out = VecDeque::new();
+            for in_hand in std::mem::take(&mut self.parking[place]) {
+                if self.carrier_is_out(&in_hand, now) {
+                    still_out.push_back(in_hand);
                 } else {
-                    self.parking[place].push_front(in_hand);
-                    break;
+                    self.arrive(in_hand, now);
                 }
             }
+            while !still_out.is_empty() && self.paces[place].spend(now) {
+                if let Some(in_hand) = still_out.pop_front() {
+                    self.depart(in_hand, Departure::Park);
+                }
+            }
+            self.parking[place] = still_out;
         }
     }
 
@@ -81,14 +93,15 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         for lane in Lane::ALL {
             let place = lane.index();
             while self.queues[place].has_surplus() && self.paces[place].spend(now) {
-                let Some(in_hand) = self.queues[place].take_surplus() else {
+                let Some(in_hand) = self.queues[place].take_surplus(now) else {
                     break;
                 };
                 let local = self
                     .reached
                     .get(lane, in_hand.account(), now)
                     .is_some_and(|reached| reached.mode == MeterMode::Local);
-                if local {
+                // What the meter has said itself, it has counted itself.
+                if local && !in_hand.turned_away {
                     self.world.telemetry.fell_open_again(lane, 1);
                 }
                 self.depart(in_hand, Departure::Shed(Limit::Lane));

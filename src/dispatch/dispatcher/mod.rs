@@ -25,6 +25,7 @@ use super::in_hand::{Departure, InHand, Try};
 use super::lane_queue::{HoldLimits, LaneQueue, Standing};
 use super::options::PipelineOptions;
 use super::pace::Pace;
+use super::pauses::Pauses;
 use super::ports::{AccountAnswer, Broker, Carrier, Clock, Delivery, Meter};
 use super::record::TryAgain;
 use super::send::Finished;
@@ -106,6 +107,7 @@ pub(super) struct Dispatcher<B, M, C, K> {
     paces: [Pace; 2],
     /// Jobs whose carrier is out, on their way to the parking queue at the pace of sheds.
     parking: [VecDeque<InHand>; 2],
+    pauses: Pauses,
     waiting: Waiting<Departing>,
     retrying: Waiting<InHand>,
     asking: [usize; 2],
@@ -142,6 +144,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
                 .sheds_per_second
                 .map(|count| Pace::per_second(count, now)),
             parking: Default::default(),
+            pauses: Pauses::default(),
             waiting: Waiting::new(),
             retrying: Waiting::new(),
             asking: [0; 2],
@@ -264,6 +267,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         }
         self.next_housekeeping = now + HOUSEKEEPING;
         self.reached.sweep(now);
+        self.pauses.sweep(now);
         for lane in Lane::ALL {
             let queue = &mut self.queues[lane.index()];
             let broker = &self.world.broker;

@@ -65,16 +65,13 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         if in_hand.job.is_expired(self.world.clock.now()) {
             return self.settle(in_hand, Outcome::Expired);
         }
+        if self.carrier_is_out(&in_hand, now) {
+            return self.parking[in_hand.lane().index()].push_back(in_hand);
+        }
         let breaker = &mut self.breakers[in_hand.carrier];
-        match breaker.allows(now) {
-            Allowed::Yes => in_hand.is_trial = false,
-            Allowed::Trial => {
-                breaker.started(now);
-                in_hand.is_trial = true;
-            }
-            Allowed::No { .. } => {
-                return self.parking[in_hand.lane().index()].push_back(in_hand);
-            }
+        in_hand.is_trial = breaker.allows(now) == Allowed::Trial;
+        if in_hand.is_trial {
+            breaker.started(now);
         }
         self.slots[in_hand.carrier].take(in_hand.lane());
         taken.push(in_hand);
