@@ -38,7 +38,10 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     metrics.observe(&telemetry);
     let listener = TcpListener::bind(settings.ops.listen)
         .await
-        .with_context(|| format!("cannot listen on {} (ops.listen)", settings.ops.listen))?;
+        .with_context(|| {
+            let address = settings.ops.listen;
+            format!("cannot listen on {address}: choose another one by LANEKEEPER__OPS__LISTEN")
+        })?;
     let meter = Arc::new(meter(&settings, telemetry.clone()).await?);
 
     let (deliveries_in, deliveries) = mpsc::unbounded_channel();
@@ -71,7 +74,8 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     intake.close(leave_by).await;
     ops_stop.cancel();
     if let Some(error) = gave_up {
-        return Err(error.into());
+        tracing::error!(%error, "the worker cannot go on: somebody has to mend this first");
+        return Ok(ExitCode::FAILURE);
     }
     tracing::info!("the worker has stopped");
     Ok(ExitCode::SUCCESS)

@@ -284,13 +284,11 @@ impl LaneQueue {
         self.len
     }
 
-    /// When the oldest job here arrived.
-    pub fn oldest(&self) -> Option<Instant> {
+    /// The first job of each stream.
+    pub fn firsts(&self) -> impl Iterator<Item = &InHand> {
         self.streams
             .values()
             .filter_map(|stream| stream.jobs.front())
-            .map(|job| job.received_at)
-            .min()
     }
 
     fn take_first(&mut self, key: StreamKey) -> Option<InHand> {

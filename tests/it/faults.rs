@@ -196,6 +196,36 @@ async fn each_decision_without_redis_is_counted_once() {
     scene.end().await;
 }
 
+/// Without Redis the sheds are decisions too, and each is counted once: by the end of the second in
+/// which a campaign came, there were as many decisions as jobs sent and jobs shed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sheds_without_redis_are_counted_once() {
+    let _alone = heavy().await;
+    let mut redis = RedisServer::start().await;
+    let scene = Scene::on("shedding", amqp_url(), redis.url()).await;
+    redis.stop().await;
+    // So fast a pace that whatever is turned away is shed at once, and never asked about again.
+    let config = scene.config.clone().set("LANES__MARKETING_SHEDS_PER_SECOND", "7000");
+    let worker = Worker::start(&config).await;
+    let publisher = scene.publisher().await;
+    publisher
+        .publish_all(&Offer::many(250, "bulk", marketing))
+        .await;
+    eventually("all are sent", 10 * SECOND, async || {
+        scene.stub.distinct() == 250
+    })
+    .await;
+    let fallbacks = worker.count(FALLBACKS, &[("lane", "marketing")]).await;
+    let sheds = worker
+        .count("lanekeeper_sheds_total", &[("lane", "marketing")])
+        .await;
+    println!("figure: fallback_sheds sent=250 sheds={sheds} fallbacks={fallbacks}");
+    assert!(sheds > 0, "80 of 250 fit into the first window");
+    assert_eq!(fallbacks, 250 + sheds);
+    worker.stop().await;
+    scene.end().await;
+}
+
 /// The broker restarts under load: every job comes out, once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_restart_under_load_loses_nothing() {

@@ -268,22 +268,34 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         self.next_housekeeping = now + HOUSEKEEPING;
         self.reached.sweep(now);
         self.pauses.sweep(now);
-        for lane in Lane::ALL {
-            let queue = &mut self.queues[lane.index()];
+        for queue in &mut self.queues {
             let broker = &self.world.broker;
             queue.forget(|receipt| broker.is_live(receipt));
-            let retrying = self
-                .retrying
-                .iter()
-                .filter(|job| job.lane() == lane)
-                .map(|job| job.received_at)
-                .min();
-            let oldest = queue.oldest().into_iter().chain(retrying).min();
-            self.world.telemetry.oldest(
-                lane,
-                oldest.map_or(Duration::ZERO, |oldest| now.duration_since(oldest)),
-            );
         }
+        for lane in Lane::ALL {
+            self.world.telemetry.oldest(lane, self.oldest(lane, now));
+        }
+    }
+
+    /// The age of the oldest job of a lane that waits in this worker.
+    fn oldest(&self, lane: Lane, now: Instant) -> Duration {
+        let wall = self.world.clock.now();
+        let departing = self.waiting.iter().filter_map(|left| match left {
+            Departing::Job(in_hand, _) => Some(in_hand),
+            Departing::Dead(_) => None,
+        });
+        self.queues[lane.index()]
+            .firsts()
+            .chain(&self.parking[lane.index()])
+            .chain(
+                self.retrying
+                    .iter()
+                    .chain(departing)
+                    .filter(|job| job.lane() == lane),
+            )
+            .map(|job| job.waited(wall, now))
+            .max()
+            .unwrap_or_default()
     }
 }
 

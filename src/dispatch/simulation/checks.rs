@@ -139,6 +139,14 @@ fn repeats(report: &Report) -> usize {
     accepted.values().map(|times| times - 1).sum()
 }
 
+/// A carrier that has asked a process for a wait gets it, for that account and lane.
+pub fn waits_are_kept(report: &Report) -> Check {
+    let impatient = &report.seen.impatient;
+    ensure(impatient.is_empty(), || {
+        format!("tried again too soon: {impatient:?}")
+    })
+}
+
 /// Rule 6: drain order.
 pub fn transactional_goes_first(report: &Report) -> Check {
     ensure(report.seen.out_of_order.is_empty(), || {

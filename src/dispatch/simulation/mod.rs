@@ -72,6 +72,7 @@ fn rough_runs_lose_nothing_and_count_each_possible_duplicate() {
         checks::slots_hold(report)?;
         checks::admitted_jobs_start_at_once(report)?;
         checks::duplicates_are_counted(report)?;
+        checks::waits_are_kept(report)?;
         checks::no_decision_fell_open(report)
     });
 }

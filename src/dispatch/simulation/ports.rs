@@ -18,6 +18,9 @@ use crate::domain::{AccountId, Ceilings, Job, Lane, Verdict};
 use crate::embedded::Session;
 use crate::meter::{CounterStore, MemoryStore, StoreAnswer, StoreError};
 
+/// How long after a carrier's wish calls that were under way may still come.
+const SLACK: Duration = Duration::from_millis(100);
+
 /// How long the outside misbehaves; then whatever is left must come to its end.
 const FAULTY: Duration = Duration::from_secs(10);
 
@@ -52,6 +55,9 @@ pub struct Seen {
     /// Transactional jobs delivered to a worker and not yet asked about.
     pub ready: HashMap<usize, HashMap<String, (AccountId, Instant)>>,
     pub out_of_order: Vec<String>,
+    /// Whom the carrier has asked to wait, and from when until when.
+    pub waits: HashMap<(usize, AccountId, Lane), (Instant, Instant)>,
+    pub impatient: Vec<String>,
 }
 
 /// Shared by all ports of a run.
@@ -346,6 +352,13 @@ impl UnsureCarrier {
             seen.overfull
                 .push(format!("{transactional} + {marketing} of {slots}"));
         }
+        let now = Instant::now();
+        let wait = seen
+            .waits
+            .get(&(self.worker, job.head.account.clone(), lane));
+        if wait.is_some_and(|(from, until)| now > *from + SLACK && now < *until) {
+            seen.impatient.push(job.head.id.to_string());
+        }
         if let Some(admitted) = seen.admitted_at.get(job.head.id.as_str()) {
             let wait = admitted.elapsed();
             seen.latest_start = seen.latest_start.max(wait);
@@ -365,6 +378,27 @@ impl UnsureCarrier {
             attempt,
             accepted,
         });
+    }
+}
+
+impl UnsureCarrier {
+    /// Refuses a job for now, and now and then says for how long.
+    fn throttle(&self, job: &Job) -> Result<Accepted, SendError> {
+        let wait = Duration::from_millis(self.outside.rng.lock().unwrap().u64(0..8_000));
+        if wait > Duration::from_secs(2) {
+            let now = Instant::now();
+            let key = (self.worker, job.head.account.clone(), job.lane());
+            let mut seen = self.outside.seen();
+            let known = seen.waits.entry(key).or_insert((now, now + wait));
+            // A wait that goes on from an earlier one has been known for as long as that.
+            let from = if known.1 > now { known.0 } else { now };
+            *known = (from, known.1.max(now + wait));
+        }
+        Err(SendError {
+            verdict: SendVerdict::Throttled,
+            retry_after: Some(wait),
+            detail: "simulated".into(),
+        })
     }
 }
 
@@ -396,6 +430,7 @@ impl Carrier for UnsureCarrier {
         match (rejected, lost, fails) {
             (true, ..) => error(SendVerdict::Rejected),
             (_, true, _) => error(SendVerdict::Unknown),
+            (.., true) if self.outside.happens(30) => self.throttle(job),
             (.., true) => error(SendVerdict::NotSent),
             _ => Ok(Accepted {
                 carrier_ref: Some("ref".into()),
