@@ -236,6 +236,15 @@ impl Telemetry {
         self.counts.fallbacks.add(lane.index(), why, decisions);
     }
 
+    /// A carrier counts as being out, because of what `why` says, or, without it, no longer.
+    pub fn carrier_changed(&self, carrier: &str, why: Option<&str>) {
+        if let Some(why) = why {
+            tracing::warn!(carrier, why, "a carrier is out: its jobs are parked");
+        } else {
+            tracing::info!(carrier, "a carrier is back");
+        }
+    }
+
     /// A message that cannot be read has been put into the dead queue.
     pub fn buried(&self, queue: Lane, reason: &'static str, detail: &str) {
         tracing::warn!(

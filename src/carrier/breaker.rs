@@ -3,10 +3,19 @@
 //! Pure: the present is passed in, and asking changes nothing. Who sends says so with
 //! [`Breaker::started`], and how it went with [`Breaker::record`].
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use crate::dispatch::ports::{Accepted, SendError, SendVerdict};
 use crate::settings::BreakerSettings;
+
+/// How long failures must have gone on without any success between them. A burst of one sender's
+/// hopeless jobs does not say that the carrier is out: others' would have succeeded meanwhile.
+pub const ROW_LASTS: Duration = Duration::from_secs(1);
+
+/// How much longer than others a job that has failed before waits to be the trial: it says less.
+const TRIED_WAIT: Duration = Duration::from_secs(1);
 
 /// Whether the carrier may be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +40,11 @@ pub struct Breaker {
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// Called as usual; so many failures in a row.
-    Closed { failures: u32 },
+    /// Called as usual; so many failures in a row, the first of them then.
+    Closed {
+        failures: u32,
+        since: Option<Instant>,
+    },
     /// Left alone; the `openings`-th time in a row. A trial that is under way moves `until` on, so
     /// that a trial that never ends is followed by another.
     Open {
@@ -42,13 +54,35 @@ enum State {
     },
 }
 
+impl State {
+    const CLOSED: Self = Self::Closed {
+        failures: 0,
+        since: None,
+    };
+}
+
 impl Breaker {
     /// A closed breaker.
     #[must_use]
     pub fn new(settings: BreakerSettings) -> Self {
         Self {
             settings,
-            state: State::Closed { failures: 0 },
+            state: State::CLOSED,
+        }
+    }
+
+    /// Whether the carrier counts as being out.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(self.state, State::Open { .. })
+    }
+
+    /// Whether a job that has failed before may be the trial.
+    #[must_use]
+    pub fn any_job_may_try(&self, now: Instant) -> bool {
+        match self.state {
+            State::Closed { .. } => true,
+            State::Open { until, .. } => now >= until + TRIED_WAIT,
         }
     }
 
@@ -99,11 +133,18 @@ impl Breaker {
     /// opened say nothing new.
     pub fn record(&mut self, now: Instant, reached: bool, is_trial: bool) {
         self.state = match self.state {
-            _ if reached => State::Closed { failures: 0 },
-            State::Closed { failures } if failures + 1 < self.settings.failures => State::Closed {
-                failures: failures + 1,
-            },
-            State::Closed { .. } => self.open(now, 0),
+            _ if reached => State::CLOSED,
+            State::Closed { failures, since } => {
+                let since = since.unwrap_or(now);
+                let failures = failures.saturating_add(1);
+                let lasts = now.duration_since(since) >= ROW_LASTS;
+                if failures >= self.settings.failures && lasts {
+                    self.open(now, 0)
+                } else {
+                    let since = Some(since);
+                    State::Closed { failures, since }
+                }
+            }
             State::Open {
                 openings,
                 trial: true,
@@ -122,7 +163,7 @@ impl Breaker {
     }
 
     /// The open period doubles with each opening in a row, up to its cap.
-    fn wait(&self, openings: u32) -> std::time::Duration {
+    fn wait(&self, openings: u32) -> Duration {
         let factor = 1u32.checked_shl(openings).unwrap_or(u32::MAX);
         let wait = self.settings.open.checked_mul(factor);
         wait.unwrap_or(self.settings.open_cap)
@@ -144,8 +185,6 @@ pub fn reached(result: &Result<Accepted, SendError>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -163,10 +202,35 @@ mod tests {
 
     fn opened() -> (Breaker, Instant) {
         let (mut breaker, now) = breaker();
-        for _ in 0..3 {
+        for _ in 0..2 {
             breaker.record(now, false, true);
         }
-        (breaker, now)
+        breaker.record(now + ROW_LASTS, false, true);
+        (breaker, now + ROW_LASTS)
+    }
+
+    #[test]
+    fn a_burst_of_failures_does_not_open_it_and_a_lasting_row_does() {
+        let (mut breaker, now) = breaker();
+        for _ in 0..100 {
+            breaker.record(now, false, true);
+        }
+        assert_eq!(breaker.allows(now), Allowed::Yes);
+        breaker.record(now + ROW_LASTS / 2, true, true);
+        breaker.record(now + ROW_LASTS, false, true);
+        assert_eq!(
+            breaker.allows(now + ROW_LASTS),
+            Allowed::Yes,
+            "a success ended the row"
+        );
+        assert!(opened().0.is_open());
+    }
+
+    #[test]
+    fn jobs_that_have_failed_before_are_the_trial_only_after_a_while() {
+        let (breaker, now) = opened();
+        assert!(!breaker.any_job_may_try(now + OPEN));
+        assert!(breaker.any_job_may_try(now + OPEN + TRIED_WAIT));
     }
 
     #[test]
@@ -175,9 +239,11 @@ mod tests {
         for reached in [false, false, true, false, false] {
             breaker.record(now, reached, true);
         }
-        assert_eq!(breaker.allows(now), Allowed::Yes);
-        breaker.record(now, false, true);
-        assert_eq!(breaker.allows(now), Allowed::No { until: now + OPEN });
+        let later = now + ROW_LASTS;
+        assert_eq!(breaker.allows(later), Allowed::Yes);
+        breaker.record(later, false, true);
+        let until = later + OPEN;
+        assert_eq!(breaker.allows(later), Allowed::No { until });
     }
 
     #[test]

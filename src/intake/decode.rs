@@ -288,7 +288,7 @@ impl<'f, 'a> Reading<'f, 'a> {
         let channel = reading.channel(&identity.channel);
         let to = reading.recipient(channel, default_region);
         let from = reading
-            .text(Field::From)
+            .line(Field::From)
             .map(|from| normalise_sender(&from).into());
         let service_id = reading.boxed(Field::ServiceId);
         reading.content();
@@ -343,6 +343,15 @@ impl<'f, 'a> Reading<'f, 'a> {
         }
     }
 
+    /// A text that ends up in an address, where a line break would start another header.
+    fn line(&mut self, field: Field) -> Option<Cow<'a, str>> {
+        let text = self.text(field)?;
+        if text.chars().any(char::is_control) {
+            self.reject(field, "expected a text without control characters");
+        }
+        Some(text)
+    }
+
     fn boxed(&mut self, field: Field) -> Option<Box<str>> {
         self.text(field).map(std::convert::Into::into)
     }
@@ -361,7 +370,7 @@ impl<'f, 'a> Reading<'f, 'a> {
         channel: Option<Channel>,
         default_region: Option<Region>,
     ) -> Option<Box<str>> {
-        let Some(to) = self.text(Field::To) else {
+        let Some(to) = self.line(Field::To) else {
             self.reject(Field::To, "expected a recipient");
             return None;
         };
@@ -630,6 +639,7 @@ mod tests {
             ("to", json!("4.479E+11")),
             ("to", json!("07700900123")),
             ("from", json!(["+447700900999"])),
+            ("from", json!("Acme\r\nBcc: x")),
             ("service_id", json!(1)),
             ("body", json!({"text": "x"})),
             ("body", json!("a\u{0}b")),
@@ -714,8 +724,10 @@ mod tests {
         let mut job = with("channel", json!("email"));
         job["to"] = json!(" someone@example.org ");
         assert_eq!(&*sound(read(&job)).to, "someone@example.org");
-        job["to"] = json!("  ");
-        assert_eq!(invalid(read(&job)), Field::To);
+        for bad in ["  ", "a@b\r\nBcc: x@y"] {
+            job["to"] = json!(bad);
+            assert_eq!(invalid(read(&job)), Field::To);
+        }
     }
 
     #[test]

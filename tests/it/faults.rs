@@ -205,7 +205,10 @@ async fn sheds_without_redis_are_counted_once() {
     let scene = Scene::on("shedding", amqp_url(), redis.url()).await;
     redis.stop().await;
     // So fast a pace that whatever is turned away is shed at once, and never asked about again.
-    let config = scene.config.clone().set("LANES__MARKETING_SHEDS_PER_SECOND", "7000");
+    let config = scene
+        .config
+        .clone()
+        .set("LANES__MARKETING_SHEDS_PER_SECOND", "7000");
     let worker = Worker::start(&config).await;
     let publisher = scene.publisher().await;
     publisher

@@ -7,7 +7,7 @@ use crate::dispatch::depart::{DeadMessage, Departing};
 use crate::dispatch::in_hand::InHand;
 use crate::dispatch::ports::{Broker, Carrier, Clock, DeadLetter, Delivery, Meter, Receipt};
 use crate::dispatch::settle::Settlement;
-use crate::domain::{Decoded, Field, JobHead, Outcome, Refusal};
+use crate::domain::{Decoded, Failure, Field, JobHead, Outcome, Refusal};
 
 impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
     pub(super) fn on_deliveries(&mut self, batch: Vec<Delivery>) {
@@ -92,6 +92,9 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         }
         if (self.options.ceilings)(in_hand.account()).is_none() {
             return self.settle(in_hand, Outcome::Refused(Refusal::UnknownAccount));
+        }
+        if in_hand.attempts >= self.options.retry.max_attempts {
+            return self.settle(in_hand, Outcome::Failed(Failure::AttemptsExhausted));
         }
         if in_hand
             .job

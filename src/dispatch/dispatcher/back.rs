@@ -21,7 +21,14 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
             self.slots[in_hand.carrier].give_back(in_hand.lane());
             if let Ending::Tried(result) = &one.result {
                 let breaker = &mut self.breakers[in_hand.carrier];
+                let was_out = breaker.is_open();
                 breaker.record(now, reached(result), in_hand.is_trial);
+                if breaker.is_open() != was_out {
+                    let carrier = &self.world.fleet.at(in_hand.carrier).name;
+                    let error = result.as_ref().err().filter(|_| breaker.is_open());
+                    let why = error.map(|error| &*error.detail);
+                    self.world.telemetry.carrier_changed(carrier, why);
+                }
             }
         }
         let _ = self.outlets.record.send(finished);
@@ -63,7 +70,12 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
     /// Whether a job's carrier takes nothing like it just now.
     pub(super) fn carrier_is_out(&self, in_hand: &InHand, now: Instant) -> bool {
         let breaker = &self.breakers[in_hand.carrier];
-        matches!(breaker.allows(now), Allowed::No { .. }) || self.pauses.holds(in_hand, now)
+        let out = match breaker.allows(now) {
+            Allowed::Yes => false,
+            Allowed::Trial => in_hand.attempts > 0 && !breaker.any_job_may_try(now),
+            Allowed::No { .. } => true,
+        };
+        out || self.pauses.holds(in_hand, now)
     }
 
     /// Parks jobs whose carrier is out, no faster than the pace. Those whose carrier may be tried
