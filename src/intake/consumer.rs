@@ -264,6 +264,15 @@ mod tests {
     }
 
     #[test]
+    fn what_was_shed_or_tried_is_not_in_its_first_round() {
+        assert!(is_first_round(&headers(None, false)));
+        for name in [JobHeaders::SHEDS, JobHeaders::ATTEMPT] {
+            let table = table(&[(name, AMQPValue::LongLongInt(1))]);
+            assert!(!is_first_round(&headers(Some(&table), false)), "{name}");
+        }
+    }
+
+    #[test]
     fn anything_else_counts_as_absent() {
         for value in [
             AMQPValue::LongString("7".into()),
