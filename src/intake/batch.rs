@@ -31,8 +31,6 @@ pub(super) struct Judged {
     pub(super) results: Vec<Result<(), PublishError>>,
     /// Whether an exchange or a binding seems to be missing.
     pub(super) topology_is_missing: bool,
-    /// The confirms that did not come in time.
-    pub(super) late: Late,
 }
 
 /// Publishes and confirms that were still under way at their batch's deadline. They may yet be
@@ -53,11 +51,12 @@ impl Late {
 }
 
 /// Publishes all messages at once and judges them when the last confirm is in, or at the deadline.
+/// The confirms that did not come in time are given back.
 pub(super) async fn publish(
     channel: &Channel,
     messages: Vec<Outgoing>,
     deadline: Instant,
-) -> Judged {
+) -> (Judged, Late) {
     let labels: Vec<_> = messages.iter().map(Label::of).collect();
     let mut pending: Pending = messages
         .into_iter()
@@ -72,7 +71,7 @@ pub(super) async fn publish(
     while let Some(Some((place, result))) = pending.next().now_or_never() {
         confirmed[place] = Some(result);
     }
-    judge(&labels, confirmed, Late(pending))
+    (judge(&labels, confirmed), Late(pending))
 }
 
 fn publish_one(
@@ -132,7 +131,7 @@ impl Label {
     }
 }
 
-fn judge(labels: &[Label], confirmed: Vec<Option<Confirmed>>, late: Late) -> Judged {
+fn judge(labels: &[Label], confirmed: Vec<Option<Confirmed>>) -> Judged {
     let mut returned = Vec::new();
     let mut topology_is_missing = false;
     let mut results: Vec<_> = confirmed
@@ -163,7 +162,6 @@ fn judge(labels: &[Label], confirmed: Vec<Option<Confirmed>>, late: Late) -> Jud
     Judged {
         results,
         topology_is_missing,
-        late,
     }
 }
 

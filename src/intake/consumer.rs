@@ -165,8 +165,10 @@ impl Opening<'_> {
         let source = Source::ALL[self.source];
         let headers = headers(message.properties.headers().as_ref(), source.admitted);
         let decoding = decode(message.data.into(), self.shared.options.default_region);
-        for field in decoding.hints.fields() {
-            self.shared.telemetry.unrecognised_hint(field);
+        if is_first_round(&headers) {
+            for field in decoding.hints.fields() {
+                self.shared.telemetry.unrecognised_hint(field);
+            }
         }
         Delivery {
             receipt: Receipt {
@@ -202,6 +204,11 @@ impl Opening<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a job has never been shed or tried: what is counted per job is counted then.
+const fn is_first_round(headers: &JobHeaders) -> bool {
+    headers.sheds == 0 && headers.attempts == 0
 }
 
 /// Our own headers; an admission counts only where nobody but an API server can publish.
@@ -253,6 +260,15 @@ mod tests {
         ] {
             let table = table(&[(JobHeaders::SHEDS, value)]);
             assert_eq!(headers(Some(&table), false).sheds, 7);
+        }
+    }
+
+    #[test]
+    fn what_was_shed_or_tried_is_not_in_its_first_round() {
+        assert!(is_first_round(&headers(None, false)));
+        for name in [JobHeaders::SHEDS, JobHeaders::ATTEMPT] {
+            let table = table(&[(name, AMQPValue::LongLongInt(1))]);
+            assert!(!is_first_round(&headers(Some(&table), false)), "{name}");
         }
     }
 

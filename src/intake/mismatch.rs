@@ -7,8 +7,8 @@ use thiserror::Error;
 #[error(
     "the {kind} {name:?} exists already with another {argument:?}: wanted {wanted}, found {found}. Arguments are \
      fixed when a queue is first declared: either change the setting back to what is there, or drain and \
-     delete the {kind} and start again (docs/OPERATIONS.md, \"Migrating queue arguments\"). \
-     Nothing has been changed"
+     delete the {kind} and start again (docs/OPERATIONS.md, \"Changing a queue's arguments\"). \
+     Existing queues are left as they are"
 )]
 pub struct Mismatch {
     /// `queue` or `exchange`.
@@ -71,7 +71,7 @@ mod tests {
             ("1000", "5000")
         );
         let shown = mismatch.to_string();
-        assert!(shown.contains("Migrating queue arguments"), "{shown}");
+        assert!(shown.contains("Changing a queue's arguments"), "{shown}");
     }
 
     #[test]

@@ -14,10 +14,12 @@ pub mod decode;
 pub mod endpoint;
 mod error;
 mod feed;
+mod link;
 mod mismatch;
 mod names;
 mod options;
 mod outgoing;
+mod parts;
 mod probe;
 mod publisher;
 mod settle;
@@ -66,7 +68,8 @@ pub struct Intake {
 impl Intake {
     /// Starts connecting, consuming and settling in the background, and returns at once: a broker
     /// that is down is waited for. `deliveries` gets every message read, in batches. Cancelling
-    /// `stop` has the effect of [`Intake::stop_consuming`].
+    /// `stop` cancels the consumers: what has been handed on can still be settled, and the rest
+    /// returns to its queue with the end of the channels.
     ///
     /// # Errors
     /// When the URL or the prefix cannot be used.
@@ -129,12 +132,6 @@ impl Intake {
         self.broker.clone()
     }
 
-    /// How it is doing now. Cheap.
-    #[must_use]
-    pub fn readiness(&self) -> Readiness {
-        self.broker.status.readiness()
-    }
-
     /// Waits for the first start to fail in a way that only a human can mend: a queue with other
     /// arguments, a broker that is too old. Otherwise it waits for ever.
     pub async fn gave_up(&mut self) -> IntakeError {
@@ -146,12 +143,6 @@ impl Intake {
             }
         }
         std::future::pending().await
-    }
-
-    /// Cancels the consumers. What has been handed on can still be settled; the rest returns to
-    /// its queue with the end of the channels.
-    pub fn stop_consuming(&self) {
-        self.stop.cancel();
     }
 
     /// Sends the acknowledgements that are due and takes leave of the broker. Ends by `deadline`,

@@ -1,29 +1,28 @@
 //! Confirmed publishing on a connection of its own.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use lapin::options::ConfirmSelectOptions;
-use lapin::{Channel, Connection};
-use tokio::sync::{Notify, Semaphore};
-use tokio::time::{Instant, sleep, timeout_at};
+use futures_util::future::join_all;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Retry;
 use crate::dispatch::ports::PublishError;
 use crate::telemetry::Telemetry;
 
-use super::batch::{self, Late};
-use super::connection::{self, Purpose, explain};
+use super::connection::{self, Purpose};
 use super::endpoint::Endpoint;
+use super::link::Link;
 use super::options::AmqpOptions;
 use super::outgoing::Outgoing;
+use super::parts::{self, Part};
 use super::status::Status;
 use super::supervisor::CLOSE_LIMIT;
 
-/// The most batches under way at once; each has a channel to itself.
-const CHANNELS: usize = 8;
+/// A connection is given up when confirms are overdue for this many times the time they may take.
+const PATIENCE: u32 = 2;
 
 /// How often the connection is looked at: lapin does not report every way in which one can end.
 const LOOK: Duration = Duration::from_millis(200);
@@ -41,15 +40,14 @@ pub struct Publisher {
     redeclare: Arc<Notify>,
 }
 
-/// One connection to publish on.
-struct Link {
-    connection: Connection,
-    /// Channels in confirm mode with nothing outstanding.
-    idle: Mutex<Vec<Channel>>,
-    free: Semaphore,
-    /// Publishes that were not confirmed in time and whose end is not known yet. While there are
-    /// any, the broker is not taking messages, and more of them would only pile up.
-    overdue: AtomicUsize,
+/// How a link came to its end.
+enum End {
+    /// This process wants to end.
+    Closing,
+    /// The connection is gone.
+    Lost,
+    /// Confirms have been overdue for too long.
+    Silent,
 }
 
 impl Publisher {
@@ -71,12 +69,17 @@ impl Publisher {
     }
 
     /// Publishes messages, pipelined, and waits for their confirms until the deadline that the
-    /// options set. One result per message, in order.
+    /// options set. One result per message, in order. What goes to one exchange neither waits for
+    /// another nor fails with it.
     pub async fn publish(&self, messages: Vec<Outgoing>) -> Vec<Result<(), PublishError>> {
         let count = messages.len();
         let results = match self.link() {
             None => vec![Err(PublishError::Disconnected); count],
-            Some(link) => self.publish_on(&link, messages).await,
+            Some(link) => {
+                let parts = parts::by_exchange(messages).into_iter();
+                let publishing = parts.map(|part| self.publish_part(&link, part));
+                parts::in_order(join_all(publishing).await)
+            }
         };
         let failed = results.iter().filter(|result| result.is_err()).count();
         if failed > 0 {
@@ -85,40 +88,30 @@ impl Publisher {
         results
     }
 
-    async fn publish_on(
+    /// The results of one part, with their messages' places.
+    async fn publish_part(
         &self,
         link: &Arc<Link>,
-        messages: Vec<Outgoing>,
-    ) -> Vec<Result<(), PublishError>> {
-        let count = messages.len();
+        part: Part,
+    ) -> (Vec<usize>, Vec<Result<(), PublishError>>) {
+        let count = part.places.len();
         let deadline = Instant::now() + self.options.confirm_timeout;
-        if link.overdue.load(Ordering::Relaxed) > 0 {
-            return vec![Err(PublishError::TimedOut); count];
-        }
-        let Ok(Ok(_permit)) = timeout_at(deadline, link.free.acquire()).await else {
-            return vec![Err(PublishError::TimedOut); count];
+        let judged = link.publish(part.exchange.clone(), part.messages, deadline);
+        let judged = match judged.await {
+            Ok(judged) => judged,
+            Err(error) => return (part.places, vec![Err(error); count]),
         };
-        let channel = match link.channel(deadline).await {
-            Ok(channel) => channel,
-            Err(error) => return vec![Err(error); count],
-        };
-        let judged = batch::publish(&channel, messages, deadline).await;
         let failed = judged
             .results
             .iter()
             .filter_map(|result| result.as_ref().err());
         if let Some(error) = failed.clone().next() {
-            tracing::warn!(%error, failed = failed.count(), of = count, "publishing failed; the originals are kept");
+            tracing::warn!(%error, exchange = %part.exchange, failed = failed.count(), of = count, "publishing failed; the originals are kept");
         }
         if judged.topology_is_missing {
             self.redeclare.notify_one();
         }
-        if judged.late.len() == 0 {
-            link.put_back(channel);
-        } else {
-            link.watch(judged.late, channel);
-        }
-        judged.results
+        (part.places, judged.results)
     }
 
     fn link(&self) -> Option<Arc<Link>> {
@@ -168,103 +161,78 @@ impl Publisher {
     async fn serve(&self, link: Arc<Link>, status: &Status, close: &CancellationToken) {
         tracing::info!("connected to publish");
         self.set_link(Some(Arc::clone(&link)));
-        while link.connection.status().connected() && !close.is_cancelled() {
-            status.publishing(link.overdue.load(Ordering::Relaxed) == 0);
+        let end = self.look_after(&link, status, close).await;
+        status.publishing(false);
+        self.set_link(None);
+        match end {
+            End::Closing => link.close(CLOSE_LIMIT).await,
+            End::Lost => {
+                status.failed("the connection to publish on was lost".to_owned());
+                tracing::warn!("the connection to publish on was lost");
+            }
+            End::Silent => {
+                status.failed("the broker does not confirm what is published".to_owned());
+                tracing::warn!(
+                    "confirms are long overdue: publishing goes on over another connection"
+                );
+                self.retire(link, close.clone());
+            }
+        }
+    }
+
+    /// Watches a link to its end. Time under an alarm does not count as silence: the broker has
+    /// said that it confirms nothing, and another connection would be no better off.
+    async fn look_after(&self, link: &Link, status: &Status, close: &CancellationToken) -> End {
+        let patience = self.options.confirm_timeout * PATIENCE;
+        let mut blocked_at: Option<Instant> = None;
+        let mut was_blocked = false;
+        loop {
+            if close.is_cancelled() {
+                return End::Closing;
+            }
+            if !link.is_connected() {
+                return End::Lost;
+            }
+            let (is_blocked, overdue) = (link.is_blocked(), link.overdue_since());
+            if is_blocked {
+                blocked_at = Some(Instant::now());
+            }
+            if is_blocked != was_blocked {
+                report_blocked(is_blocked, status);
+                was_blocked = is_blocked;
+            }
+            status.publishing(!is_blocked && overdue.is_none());
+            let silent = overdue.max(blocked_at).filter(|_| overdue.is_some());
+            if silent.is_some_and(|since| since.elapsed() > patience) {
+                return End::Silent;
+            }
             tokio::select! {
                 () = close.cancelled() => {}
                 () = sleep(LOOK) => {}
             }
         }
-        status.publishing(false);
-        self.set_link(None);
-        if close.is_cancelled() {
-            connection::close(&link.connection, CLOSE_LIMIT).await;
-        } else {
-            status.failed("the connection to publish on was lost".to_owned());
-            tracing::warn!("the connection to publish on was lost");
-        }
+    }
+
+    /// Closes a link that is used no more when all that was begun on it has met its deadline.
+    fn retire(&self, link: Arc<Link>, close: CancellationToken) {
+        let rest = self.options.confirm_timeout;
+        tokio::spawn(async move {
+            tokio::select! {
+                () = close.cancelled() => {}
+                () = sleep(rest) => {}
+            }
+            link.close(CLOSE_LIMIT).await;
+        });
     }
 }
 
-impl Link {
-    fn new(connection: Connection) -> Self {
-        Self {
-            connection,
-            idle: Mutex::default(),
-            free: Semaphore::new(CHANNELS),
-            overdue: AtomicUsize::new(0),
-        }
-    }
-
-    /// A channel in confirm mode that nobody else uses.
-    async fn channel(self: &Arc<Self>, deadline: Instant) -> Result<Channel, PublishError> {
-        if let Some(channel) = self.take_idle() {
-            return Ok(channel);
-        }
-        if !self.connection.status().connected() {
-            return Err(PublishError::Disconnected);
-        }
-        let link = Arc::clone(self);
-        let mut opening = Box::pin(async move { link.open_channel().await });
-        match timeout_at(deadline, &mut opening).await {
-            Ok(Ok(channel)) => Ok(channel),
-            Ok(Err(error)) => Err(PublishError::Broken(explain(&error))),
-            Err(_) => {
-                let link = Arc::clone(self);
-                link.overdue.fetch_add(1, Ordering::Relaxed);
-                // Watched to its end: as long as it hangs, so would the next one.
-                tokio::spawn(async move {
-                    if let Ok(channel) = opening.await {
-                        link.put_back(channel);
-                    }
-                    link.overdue.fetch_sub(1, Ordering::Relaxed);
-                });
-                Err(PublishError::TimedOut)
-            }
-        }
-    }
-
-    async fn open_channel(&self) -> lapin::Result<Channel> {
-        let channel = self.connection.create_channel().await?;
-        channel
-            .confirm_select(ConfirmSelectOptions::default())
-            .await?;
-        Ok(channel)
-    }
-
-    fn take_idle(&self) -> Option<Channel> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(channel) = idle.pop() {
-            if channel.status().connected() {
-                return Some(channel);
-            }
-        }
-        None
-    }
-
-    fn put_back(&self, channel: Channel) {
-        if channel.status().connected() {
-            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            idle.push(channel);
-        }
-    }
-
-    /// Watches overdue confirms to their end and only then lets the channel be used again.
-    fn watch(self: &Arc<Self>, late: Late, channel: Channel) {
-        let link = Arc::clone(self);
-        let count = late.len();
-        if link.overdue.fetch_add(count, Ordering::Relaxed) == 0 {
-            tracing::warn!("the broker confirms nothing: publishing pauses until it does");
-        }
-        tokio::spawn(async move {
-            let settled = || {
-                link.overdue.fetch_sub(1, Ordering::Relaxed);
-            };
-            late.watch(settled).await;
-            if link.overdue.load(Ordering::Relaxed) == 0 {
-                tracing::info!("the broker has confirmed what was overdue: publishing goes on");
-            }
-            link.put_back(channel);
-        });
+fn report_blocked(blocked: bool, status: &Status) {
+    if blocked {
+        status.failed("the broker takes no publishes: an alarm is on".to_owned());
+        tracing::warn!(
+            "the broker takes no publishes, as under a memory or disk alarm: nothing is published until it does"
+        );
+    } else {
+        tracing::info!("the broker takes publishes again");
     }
 }

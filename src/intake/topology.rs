@@ -29,8 +29,8 @@ use super::options::AmqpOptions;
 /// Declares everything on a channel of its own, which a refusal closes.
 ///
 /// # Errors
-/// [`IntakeError::Mismatch`] when a queue or exchange exists with other arguments; nothing is
-/// changed then. Otherwise [`IntakeError::Declare`] or [`IntakeError::TimedOut`].
+/// [`IntakeError::Mismatch`] when a queue or exchange exists with other arguments, which is left
+/// as it is; what was declared before it stays. Otherwise [`IntakeError::Declare`] or [`IntakeError::TimedOut`].
 pub async fn declare(
     connection: &Connection,
     names: &Names,

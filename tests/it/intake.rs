@@ -31,6 +31,7 @@ struct Rig {
     url: String,
     prefix: String,
     intake: Intake,
+    stop: CancellationToken,
     broker: AmqpBroker,
     telemetry: Telemetry,
     deliveries: mpsc::UnboundedReceiver<Vec<Delivery>>,
@@ -54,7 +55,7 @@ impl Rig {
         let telemetry = Telemetry::unexported();
         let (sender, deliveries) = mpsc::unbounded_channel();
         let stop = CancellationToken::new();
-        let intake = Intake::start(options, telemetry.clone(), sender, stop).unwrap();
+        let intake = Intake::start(options, telemetry.clone(), sender, stop.clone()).unwrap();
         let outside = connection(&url).await;
         let channel = outside.create_channel().await.unwrap();
         channel
@@ -67,6 +68,7 @@ impl Rig {
             url,
             prefix,
             intake,
+            stop,
             broker,
             telemetry,
             deliveries,
@@ -93,8 +95,8 @@ impl Rig {
         wanted: impl Fn(&Readiness) -> bool,
     ) -> Duration {
         let since = Instant::now();
-        while !wanted(&self.intake.readiness()) {
-            let readiness = self.intake.readiness();
+        while !wanted(&self.broker.readiness()) {
+            let readiness = self.broker.readiness();
             assert!(
                 since.elapsed() < limit,
                 "still {readiness:?} after {limit:?}"

@@ -41,7 +41,7 @@ async fn a_broker_that_stops_and_starts_is_consumed_from_again() {
     rabbit.stop_app().await;
     rig.becomes(|r| r.consuming == [false; 2] && !r.publishing)
         .await;
-    assert!(rig.intake.readiness().last_error.is_some());
+    assert!(rig.broker.readiness().last_error.is_some());
     assert!(
         before
             .iter()
@@ -138,8 +138,8 @@ async fn a_broker_that_is_down_at_the_start_is_waited_for_and_shutdown_does_not(
     let mut intake = Intake::start(options, Telemetry::unexported(), sender, stop.clone()).unwrap();
     let gave_up = timeout(Duration::from_secs(2), intake.gave_up()).await;
     assert!(gave_up.is_err(), "{gave_up:?}");
-    assert!(!intake.readiness().is_ready());
-    let error = intake.readiness().last_error.unwrap();
+    assert!(!intake.broker().readiness().is_ready());
+    let error = intake.broker().readiness().last_error.unwrap();
     assert!(error.contains("127.0.0.1:1"), "{error}");
     let since = Instant::now();
     intake.close(since + LIMIT).await;
@@ -155,7 +155,7 @@ async fn after_stopping_nothing_more_is_handed_on_but_the_rest_can_be_settled() 
     let mut rig = Rig::shared().await;
     rig.publish_jobs(Lane::Marketing, 0, 5).await;
     let taken = rig.take(5).await;
-    rig.intake.stop_consuming();
+    rig.stop.cancel();
     rig.becomes(|r| r.consuming == [false; 2]).await;
     rig.publish_jobs(Lane::Marketing, 5, 5).await;
     rig.awaits_in("marketing", 5).await;

@@ -43,7 +43,7 @@ async fn a_queue_with_other_arguments_is_named_and_the_start_given_up() {
     }
     other.close(Instant::now() + LIMIT).await;
     // The one that was there first goes on.
-    assert!(rig.intake.readiness().is_ready());
+    assert!(rig.broker.readiness().is_ready());
     rig.close().await;
 }
 

@@ -156,6 +156,143 @@ async fn without_a_permission_publishes_fail_until_it_is_back() {
     rig.intake.close(Instant::now() + LIMIT).await;
 }
 
+/// The ports of the worker's publishing connections, which tell one connection from the next.
+async fn publishing_ports(rabbit: &Rabbit) -> Vec<String> {
+    let rows = rabbit
+        .list(&["list_connections", "user_provided_name", "peer_port"])
+        .await;
+    let ours = rows.into_iter().filter(|row| row[0].ends_with(" publish"));
+    ours.map(|row| row[1].clone()).collect()
+}
+
+#[tokio::test]
+async fn a_refused_exchange_fails_alone_and_the_others_messages_are_stored_once() {
+    let rabbit = Rabbit::start().await;
+    rabbit.ctl(&["add_user", "worker", "worker"]).await;
+    rabbit
+        .ctl(&["set_permissions", "worker", ".*", ".*", ".*"])
+        .await;
+    let mut rig = Rig::on(rabbit.url_with("worker:worker", ""), |options| {
+        options.park_delay_transactional = Duration::from_secs(600);
+    })
+    .await;
+    rig.publish_jobs(Lane::Transactional, 0, 50).await;
+    rig.publish_jobs(Lane::Marketing, 50, 50).await;
+    let mut taken = rig.take(100).await;
+    // Both lanes by turns.
+    taken.sort_by_key(|delivery| {
+        job_of(delivery).head.id.as_str()[2..]
+            .parse::<usize>()
+            .unwrap()
+            % 50
+    });
+    let but_marketing = format!(
+        "^(?!{}).*$",
+        rig.name("marketing.park").as_str().replace('.', "\\.")
+    );
+    rabbit
+        .ctl(&["set_permissions", "worker", ".*", &but_marketing, ".*"])
+        .await;
+    let jobs: Vec<_> = taken.iter().map(|d| requeue_of(d, Route::Park)).collect();
+    let results = rig.broker.requeue(jobs).await;
+    for (delivery, result) in taken.iter().zip(&results) {
+        match job_of(delivery).lane() {
+            Lane::Transactional => assert_eq!(result, &Ok(())),
+            Lane::Marketing => assert!(
+                matches!(result, Err(PublishError::Broken(text)) if text.contains("ACCESS_REFUSED")),
+                "{result:?}"
+            ),
+        }
+    }
+    let failures = &rig.telemetry.counts().publish_failures;
+    assert_eq!(failures.load(Ordering::Relaxed), 50);
+    rig.awaits_in("transactional.parked", 50).await;
+    assert_eq!(rig.queues.ready("marketing.parked").await, 0);
+    rig.intake.close(Instant::now() + LIMIT).await;
+}
+
+#[tokio::test]
+async fn a_queue_that_confirms_nothing_holds_up_no_other_and_the_connection_is_replaced() {
+    let rabbit = Rabbit::start().await;
+    let mut rig = Rig::on(rabbit.url(), |options| {
+        options.confirm_timeout = Duration::from_secs(1);
+    })
+    .await;
+    let stuck = marketing_job(&mut rig).await;
+    rig.publish_jobs(Lane::Transactional, 1, 1).await;
+    let healthy = rig.take_one().await;
+    let before = publishing_ports(&rabbit).await;
+    assert_eq!(before.len(), 1);
+    // As without a quorum: the queue's process takes messages and does nothing with them.
+    let process = format!("'%2F_{}'", rig.name("marketing.delay"));
+    rabbit
+        .ctl(&["eval", &format!("sys:suspend({process}).")])
+        .await;
+    let timed_out = Err(PublishError::TimedOut);
+    assert_eq!(rig.requeue(&stuck, Route::Shed).await, timed_out);
+    let since = Instant::now();
+    assert_eq!(rig.requeue(&stuck, Route::Shed).await, timed_out);
+    assert!(since.elapsed() < Duration::from_millis(500));
+    assert_eq!(rig.requeue(&healthy, Route::Park).await, Ok(()));
+    assert_eq!(rig.broker.announce(vec![events()]).await, [Ok(())]);
+    assert!(!rig.broker.readiness().publishing);
+    // The connection is given up by itself, and the old one closed.
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let now = publishing_ports(&rabbit).await;
+        if now.len() == 1 && now != before {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{before:?} {now:?}");
+    }
+    assert_eq!(rig.broker.announce(vec![events()]).await, [Ok(())]);
+    rabbit
+        .ctl(&["eval", &format!("sys:resume({process}).")])
+        .await;
+    heals(&rig, &stuck).await;
+    rig.becomes(Readiness::is_ready).await;
+    rig.intake.close(Instant::now() + LIMIT).await;
+}
+
+#[tokio::test]
+async fn while_the_broker_says_blocked_nothing_is_handed_over_and_the_connection_is_kept() {
+    let rabbit = Rabbit::start().await;
+    let confirm_timeout = Duration::from_millis(500);
+    let mut rig = Rig::on(rabbit.url(), |options| {
+        options.confirm_timeout = confirm_timeout;
+        options.park_delay_marketing = Duration::from_secs(600);
+    })
+    .await;
+    let delivery = marketing_job(&mut rig).await;
+    rig.requeue(&delivery, Route::Park).await.unwrap();
+    let before = publishing_ports(&rabbit).await;
+    rabbit.raise_memory_alarm().await;
+    // The broker says so unasked, because this connection has published before.
+    rig.becomes(|readiness| !readiness.publishing).await;
+    let error = rig.broker.readiness().last_error.unwrap();
+    assert!(error.contains("alarm"), "{error}");
+    let since = Instant::now();
+    while since.elapsed() < confirm_timeout * 8 {
+        let began = Instant::now();
+        for route in [Route::Park, Route::Shed] {
+            let blocked = rig.requeue(&delivery, route).await;
+            assert_eq!(blocked, Err(PublishError::TimedOut));
+        }
+        let events = rig.broker.announce(vec![events()]).await;
+        assert_eq!(events, [Err(PublishError::TimedOut)]);
+        assert!(began.elapsed() < confirm_timeout / 2);
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(publishing_ports(&rabbit).await, before);
+    rabbit.clear_memory_alarm().await;
+    rig.becomes(Readiness::is_ready).await;
+    rig.requeue(&delivery, Route::Park).await.unwrap();
+    // The one before the alarm and the one after it.
+    rig.awaits_in("marketing.parked", 2).await;
+    assert_eq!(publishing_ports(&rabbit).await, before);
+    rig.intake.close(Instant::now() + LIMIT).await;
+}
+
 #[tokio::test]
 async fn under_an_alarm_publishes_end_by_their_deadline_and_do_not_pile_up() {
     let rabbit = Rabbit::start().await;
