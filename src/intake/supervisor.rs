@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use lapin::Connection;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::backoff::Retry;
 
@@ -24,6 +24,10 @@ use super::topology;
 
 /// What lasted this long has worked: the next pause is a short one again.
 const LASTING: Duration = Duration::from_secs(10);
+
+/// How often everything is declared again without being asked for: an exchange that somebody has
+/// deleted is missed by publishers and by the delay queues, and by nobody here.
+const REDECLARE_EVERY: Duration = Duration::from_secs(15);
 
 /// The least time between two declarations that the publishing side asks for.
 const REDECLARE_GAP: Duration = Duration::from_secs(1);
@@ -120,8 +124,13 @@ impl Supervisor {
 
     async fn redeclare_when_asked(&self, connection: &Connection) {
         loop {
-            self.redeclare.notified().await;
+            let asked = timeout(REDECLARE_EVERY, self.redeclare.notified())
+                .await
+                .is_ok();
             self.redeclare(connection).await;
+            if asked {
+                tracing::info!("declared all exchanges and queues again");
+            }
             sleep(REDECLARE_GAP).await;
         }
     }
@@ -129,9 +138,8 @@ impl Supervisor {
     async fn redeclare(&self, connection: &Connection) {
         let consumers = &self.consumers;
         let declared = topology::declare(connection, &consumers.names, &consumers.options).await;
-        match declared {
-            Ok(()) => tracing::info!("declared all exchanges and queues again"),
-            Err(error) => self.report(&error),
+        if let Err(error) = declared {
+            self.report(&error);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Losing the broker, or a part of it, and coming back.
 
 use lanekeeper::dispatch::ports::Receipt;
-use lapin::options::QueueDeleteOptions;
+use lapin::options::{ExchangeDeclareOptions, ExchangeDeleteOptions, QueueDeleteOptions};
 
 use super::*;
 use crate::support::rabbit::Rabbit;
@@ -107,6 +107,33 @@ async fn a_deleted_queue_is_declared_and_consumed_again() {
     // The other lane's channel was left alone.
     assert!(rig.broker.is_live(&other_lane.receipt));
     works(&mut rig, 1).await;
+    rig.close().await;
+}
+
+/// Nobody here publishes to it, so nobody here would miss it; publishers and delay queues do.
+#[tokio::test]
+async fn a_deleted_exchange_is_declared_again_before_long() {
+    let mut rig = Rig::shared().await;
+    let options = ExchangeDeleteOptions::default();
+    let name = rig.name("send");
+    rig.channel.exchange_delete(name, options).await.unwrap();
+    let gone = Instant::now();
+    let passive = ExchangeDeclareOptions {
+        passive: true,
+        ..ExchangeDeclareOptions::default()
+    };
+    loop {
+        let channel = rig.outside.create_channel().await.unwrap();
+        let topic = lapin::ExchangeKind::Topic;
+        let found =
+            channel.exchange_declare(rig.name("send"), topic, passive, FieldTable::default());
+        if found.await.is_ok() {
+            break;
+        }
+        assert!(gone.elapsed() < 2 * LIMIT, "it is still missing");
+        sleep(LIMIT / 40).await;
+    }
+    works(&mut rig, 0).await;
     rig.close().await;
 }
 
