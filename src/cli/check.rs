@@ -135,7 +135,10 @@ async fn look(settings: &Settings) -> Vec<Finding> {
 fn notes(settings: &Settings) -> Vec<Finding> {
     let delay = settings.lanes.shed_delay.as_millis();
     let prefix = &settings.amqp.prefix;
-    let unused = settings.carriers.iter().filter(|(_, one)| one.url_is_unused);
+    let unused = settings
+        .carriers
+        .iter()
+        .filter(|(_, one)| one.url_is_unused);
     let unused = unused.map(|(name, _)| {
         let detail = "url is set but unused, kind is sandbox";
         Finding::note(format!("carrier {name}"), detail)

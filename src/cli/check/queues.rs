@@ -95,7 +95,8 @@ async fn declare(
         let _ = channel.close(200, "checked".into()).await;
         return Ok(true);
     };
-    let is_missing = matches!(error.kind(), ErrorKind::ProtocolError(error) if error.get_id() == NOT_FOUND);
+    let is_missing =
+        matches!(error.kind(), ErrorKind::ProtocolError(error) if error.get_id() == NOT_FOUND);
     if how.passive && is_missing {
         return Ok(false);
     }
