@@ -12,6 +12,15 @@ if [[ $LANEKEEPER__CARRIERS__DEFAULT__KIND == sandbox ]]; then
     export LANEKEEPER__CARRIERS__DEFAULT__SANDBOX_RECORD_FILE=${LANEKEEPER__CARRIERS__DEFAULT__SANDBOX_RECORD_FILE:-$sent}
 fi
 
+# Before a worker is announced: is the port for operations free?
+host=${LANEKEEPER__OPS__LISTEN%:*} port=${LANEKEEPER__OPS__LISTEN##*:}
+host=${host#[} host=${host%]}
+if timeout 1 bash -c 'exec 3<>"/dev/tcp/$1/$2"' open "$host" "$port" 2>/dev/null; then
+    echo "run: something listens on $LANEKEEPER__OPS__LISTEN already, perhaps another worker;" \
+        "set LANEKEEPER__OPS__LISTEN to another address, such as 127.0.0.1:9465" >&2
+    exit 1
+fi
+
 cat <<TEXT
 
 A worker is about to run; Ctrl-C ends it. From another terminal:

@@ -4,6 +4,7 @@
 #   scripts/services.sh up [test|run]   bring up what does not answer yet (default: both)
 #   scripts/services.sh packages        install the servers' packages, if they are missing
 #   scripts/services.sh down            end what `up` started, and nothing else
+#   scripts/services.sh rabbitmqctl …   rabbitmqctl for the broker that `up` started
 #
 # A service that already answers at its URL is used as it is. Otherwise it is started: with Docker
 # Compose where an engine answers, else from Debian's packages as a private process whose data lies
@@ -273,7 +274,10 @@ ensure_redis() {
 up() {
     mkdir -p "$state"
     exec 9>"$state/lock"
-    flock 9
+    if ! flock --nonblock 9; then
+        say "waiting for another run that is bringing services up"
+        flock 9
+    fi
     case ${1:-all} in
     test | all)
         ensure_amqp "${LANEKEEPER_TEST_AMQP_URL:-$default_amqp}" 9>&-
@@ -301,20 +305,36 @@ stop_process() {
             ((SECONDS < deadline)) || kill -KILL -- "-$pid" 2>/dev/null || true
             sleep 0.1
         done
+        ended=yes
         say "ended process $pid of $(basename "$dir")"
     fi
     rm -f "$file"
 }
 
 down() {
-    [[ -d $state ]] || return 0
-    local file
+    local file ended=no
     for file in "$state"/*/pid "$state"/*/epmd.pid; do
         stop_process "$file"
     done
     if [[ -e $state/compose ]]; then
         compose down --volumes </dev/null
         rm -f "$state/compose"
+        ended=yes
+    fi
+    [[ $ended == yes ]] || say "nothing to end: no service was started from here"
+}
+
+# The broker at LANEKEEPER__AMQP__URL, if it was started here: its node has a name and cookie of its own.
+control_rabbitmq() {
+    split_url "${LANEKEEPER__AMQP__URL:-$default_amqp}" 5672
+    local dir=$state/rabbitmq-$port
+    if [[ -e $dir/pid ]]; then
+        rabbitmq_environment "$dir" "$port"
+        exec "$(rabbitmq_sbin)/rabbitmqctl" "$@"
+    elif [[ -e $state/compose ]]; then
+        AMQP_PORT=$port compose exec -T rabbitmq rabbitmqctl "$@" </dev/null
+    else
+        fail "the broker on port $port was not started from here; use its own rabbitmqctl"
     fi
 }
 
@@ -322,5 +342,6 @@ case ${1:-up} in
 up) up "${2:-all}" ;;
 packages) packages ;;
 down) down ;;
-*) fail "commands: up [test|run], packages, down" ;;
+rabbitmqctl) control_rabbitmq "${@:2}" ;;
+*) fail "commands: up [test|run], packages, down, rabbitmqctl …" ;;
 esac

@@ -8,6 +8,7 @@ mod reference;
 mod retry_after;
 pub mod sandbox;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,10 +26,12 @@ pub use sandbox::Sandbox;
 #[derive(Debug, Error)]
 pub enum CarrierError {
     /// The sandbox's record.
-    #[error("carrier {carrier}: cannot open its record file: {why}")]
+    #[error("cannot open {} (carriers.{carrier}.sandbox_record_file): {why}", .path.display())]
     Record {
         /// The carrier's name.
         carrier: Arc<str>,
+        /// The file.
+        path: PathBuf,
         /// Why not.
         why: std::io::Error,
     },
@@ -65,7 +68,11 @@ impl AnyCarrier {
         match &settings.kind {
             CarrierKind::Sandbox(sandbox) => Sandbox::open(sandbox, timeout, clock, random)
                 .map(Self::Sandbox)
-                .map_err(|why| CarrierError::Record { carrier, why }),
+                .map_err(|why| CarrierError::Record {
+                    carrier,
+                    path: sandbox.record_file.clone().unwrap_or_default(),
+                    why,
+                }),
             CarrierKind::Http(http) => Http::open(
                 http,
                 settings.max_in_flight,

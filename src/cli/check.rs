@@ -2,6 +2,7 @@
 
 mod amqp;
 mod carrier;
+mod queues;
 mod reach;
 mod redis;
 
@@ -16,6 +17,10 @@ use crate::settings::{Settings, SettingsError};
 
 /// How to report.
 #[derive(Debug, Clone, Copy, clap::Args)]
+#[command(after_help = "Exit codes:\n  \
+    0  all is well\n  \
+    1  a service cannot be used as it is set\n  \
+    2  wrong usage, or wrong settings")]
 pub struct Args {
     /// Print one JSON object instead of lines.
     #[arg(long)]
@@ -40,10 +45,10 @@ struct Finding {
 }
 
 impl Finding {
-    fn note(what: &str, detail: &str) -> Self {
+    fn note(what: impl Into<String>, detail: &str) -> Self {
         Self {
             status: Status::Note,
-            what: what.to_owned(),
+            what: what.into(),
             detail: detail.to_owned(),
         }
     }
@@ -80,7 +85,7 @@ struct Report<'a> {
 }
 
 /// Looks at the settings and at every service that they name. Nothing is queued or sent. The exit
-/// code is 0 when all is well and 1 when something is not.
+/// code is 0 when all is well, 1 when a service cannot be used, and 2 when the settings cannot.
 ///
 /// # Errors
 /// When the report cannot be written.
@@ -104,10 +109,10 @@ pub async fn run(
             writeln!(out, "{finding}")?;
         }
     }
-    Ok(if ok {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    Ok(match settings {
+        Err(_) => super::USAGE.into(),
+        Ok(_) if ok => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
     })
 }
 
@@ -119,7 +124,10 @@ async fn look(settings: &Settings) -> Vec<Finding> {
     let valid = Finding::of("settings", Ok("valid".to_owned()));
     let mut findings = vec![valid, amqp, redis];
     findings.extend(carriers);
-    findings.extend(notes(settings));
+    // They would only push a failure out of sight.
+    if findings.iter().all(|finding| finding.status == Status::Ok) {
+        findings.extend(notes(settings));
+    }
     findings
 }
 
@@ -127,7 +135,16 @@ async fn look(settings: &Settings) -> Vec<Finding> {
 fn notes(settings: &Settings) -> Vec<Finding> {
     let delay = settings.lanes.shed_delay.as_millis();
     let prefix = &settings.amqp.prefix;
-    vec![
+    let unused = settings
+        .carriers
+        .iter()
+        .filter(|(_, one)| one.url_is_unused);
+    let unused = unused.map(|(name, _)| {
+        let detail = "url is set but unused, kind is sandbox";
+        Finding::note(format!("carrier {name}"), detail)
+    });
+    let mut notes: Vec<Finding> = unused.collect();
+    notes.extend([
         Finding::note(
             "shed delay",
             &format!(
@@ -140,5 +157,6 @@ fn notes(settings: &Settings) -> Vec<Finding> {
             "none: deferral (not_before), pause and cancellation, opt-outs, frequency caps, quiet hours \
              and the ledger do not exist without one",
         ),
-    ]
+    ]);
+    notes
 }

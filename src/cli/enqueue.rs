@@ -2,13 +2,14 @@
 
 mod chunks;
 mod rows;
+mod shape;
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -20,21 +21,36 @@ use chunks::{CHUNKS, Chunk, Done, publish, read_lines};
 
 use crate::dispatch::ports::PublishError;
 use crate::domain::{AccountId, Channel, Field, Origin, Priority};
-use crate::intake::{AmqpOptions, Feed, IntakeError};
+use crate::intake::{AmqpOptions, Endpoint, Feed, IntakeError, Names, Verdict};
 use crate::settings::Settings;
 
 /// How long taking leave of the broker may take.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+const HELP: &str = "\
+A row:
+  {\"to\":\"+447700900123\",\"body\":\"Your table is booked\",\"metadata\":{\"table\":7}}
+Fields of a row:
+  to, and body or content    required
+  channel, from, service_id, category, campaign_id, journey_id, priority
+                             instead of the options of that name
+  metadata, recipient_timezone, not_before, expires_at
+                             see docs/ARCHITECTURE.md; id, account_id, origin, batch_id and
+                             enqueued_at belong to the batch and may not stand in a row
+
+The job on line N of the file gets the id BATCH-N. Given again, the same file makes the same jobs,
+which workers recognise and do not send again. Use a new batch for new content: a changed line under
+an old batch is not sent while the first one is remembered (claims.life_s).
+
+Exit codes:
+  0  every row was queued
+  1  the file could not be read, or the broker could not be reached or did not take every row
+  2  wrong usage or settings, or the input is not one JSON object per line; nothing was queued
+  3  rows were rejected, and all others queued";
+
 /// Queue a file of messages, one JSON object per line with at least `to` and `body` or `content`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes:\n  \
-    0  every row was queued\n  \
-    1  the file could not be read, or the broker could not be reached or did not take every row\n  \
-    2  wrong usage\n  \
-    3  rows were rejected, and all others queued\n\n\
-    The job on line N of the file gets the id BATCH-N. Given again, the same file makes the same jobs, \
-    which workers recognise.")]
+#[command(after_help = HELP)]
 pub struct Args {
     /// The file, or - for standard input
     pub file: PathBuf,
@@ -119,21 +135,42 @@ fn priority(text: &str) -> Result<Priority, String> {
 #[derive(Debug, Error)]
 pub enum EnqueueError {
     /// The file cannot be opened.
-    #[error("cannot open {path}: {source}")]
+    #[error("cannot open {path}: {why}")]
     Open {
         /// The file.
         path: String,
         /// What the system said.
-        source: io::Error,
+        why: io::Error,
+    },
+    /// A directory was named.
+    #[error("{path} is a directory; expected a file of JSON lines, or -")]
+    Directory {
+        /// The directory.
+        path: String,
     },
     /// The broker cannot be reached.
-    #[error(transparent)]
-    Broker(#[from] IntakeError),
+    #[error("{0}{advice}", advice = advice(.0))]
+    Broker(IntakeError),
+}
+
+impl From<IntakeError> for EnqueueError {
+    fn from(error: IntakeError) -> Self {
+        Self::Broker(error)
+    }
+}
+
+fn advice(error: &IntakeError) -> &'static str {
+    match error.verdict() {
+        Verdict::Retry => "; `lanekeeper check` says what is reachable",
+        Verdict::GiveUp => "",
+    }
 }
 
 /// What became of a batch.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Report {
+    /// The exchange and the broker, without user and password; empty when not known.
+    pub destination: String,
     /// Rows that the broker has stored.
     pub queued: u64,
     /// Rows that are no jobs.
@@ -142,6 +179,8 @@ pub struct Report {
     pub stored_to_line: u64,
     /// What stopped the batch before its end.
     pub stopped_by: Option<String>,
+    /// What the input seems to be instead of JSON lines. Nothing was queued then.
+    pub mistaken: Option<&'static str>,
 }
 
 impl Report {
@@ -149,6 +188,9 @@ impl Report {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
+            Self {
+                mistaken: Some(_), ..
+            } => 2,
             Self {
                 stopped_by: Some(_),
                 ..
@@ -161,7 +203,11 @@ impl Report {
 
 impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "queued {}, rejected {}", self.queued, self.rejected)?;
+        write!(f, "queued {}", self.queued)?;
+        if !self.destination.is_empty() {
+            write!(f, " to {}", self.destination)?;
+        }
+        write!(f, ", rejected {}", self.rejected)?;
         if let Some(reason) = &self.stopped_by {
             let line = self.stored_to_line;
             write!(f, "; stopped: {reason}; complete up to line {line}")?;
@@ -178,6 +224,11 @@ impl std::fmt::Display for Report {
 pub async fn run(settings: Settings, args: Args) -> anyhow::Result<ExitCode> {
     let options = super::amqp::options(&settings)?;
     let report = queue_file(&args, options, &mut io::stderr()).await?;
+    if let Some(mistaken) = report.mistaken {
+        eprintln!("error: {mistaken}; write one JSON object per line");
+    } else if report.is_of_nothing() {
+        eprintln!("note: the input holds no rows");
+    }
     println!("{report}");
     Ok(report.exit_code().into())
 }
@@ -194,22 +245,35 @@ pub async fn queue_file(
 ) -> Result<Report, EnqueueError> {
     let batch = args.batch(&options);
     let input = open(&args.file)?;
+    let destination = destination(&options)?;
     let feed = Feed::connect(options).await?;
-    let report = enqueue(input, &batch, &feed, errors).await;
+    let mut report = enqueue(input, &batch, &feed, errors).await;
+    report.destination = destination;
     feed.close(Instant::now() + FAREWELL).await;
     Ok(report)
+}
+
+/// `lanekeeper.send at 127.0.0.1:5672`.
+fn destination(options: &AmqpOptions) -> Result<String, IntakeError> {
+    let exchange = Names::new(&options.prefix)?.send();
+    let address = Endpoint::parse(&options.url)?.address();
+    let address = address
+        .split_once("://")
+        .map_or(&*address, |(_, rest)| rest);
+    Ok(format!("{exchange} at {address}"))
 }
 
 fn open(path: &Path) -> Result<Box<dyn Read + Send>, EnqueueError> {
     if path == Path::new("-") {
         return Ok(Box::new(io::stdin()));
     }
+    let shown = path.display().to_string();
+    if path.is_dir() {
+        return Err(EnqueueError::Directory { path: shown });
+    }
     match std::fs::File::open(path) {
         Ok(file) => Ok(Box::new(file)),
-        Err(source) => Err(EnqueueError::Open {
-            path: path.display().to_string(),
-            source,
-        }),
+        Err(why) => Err(EnqueueError::Open { path: shown, why }),
     }
 }
 
@@ -226,7 +290,15 @@ pub async fn enqueue(
         read_lines(input, &sender);
     }));
     let mut report = Report::default();
-    let chunks = futures_util::stream::poll_fn(|context| lines.poll_recv(context));
+    let first = lines.recv().await;
+    if let Some(Ok(first)) = &first {
+        report.mistaken = shape::mistaken(first);
+    }
+    if report.mistaken.is_some() {
+        return report;
+    }
+    let rest = stream::poll_fn(|context| lines.poll_recv(context));
+    let chunks = stream::iter(first).chain(rest);
     let mut published = chunks
         .map(|chunk| async move { publish(feed, Chunk::of(batch, chunk, Timestamp::now())).await })
         .buffered(CHUNKS);
@@ -244,6 +316,11 @@ pub async fn enqueue(
 }
 
 impl Report {
+    /// Whether the input was read to its end and had no rows.
+    fn is_of_nothing(&self) -> bool {
+        self.queued == 0 && self.rejected == 0 && self.stopped_by.is_none()
+    }
+
     fn add(&mut self, done: &Done) {
         self.queued += done.queued;
         self.rejected += done.chunk.rejected.len() as u64;

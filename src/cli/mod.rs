@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::ops::logging;
-use crate::settings::Settings;
+use crate::settings::{Log, LogLevel, Settings};
 
 /// The exit code of a command that was used wrongly, as clap has it, or whose settings are wrong.
 const USAGE: u8 = 2;
@@ -40,10 +40,15 @@ enum Command {
     ///
     /// SIGTERM or Ctrl-C lets it finish what it has begun, within `worker.grace_s`; a second one
     /// hurries it. Run as many as you like: they share the budgets.
+    #[command(after_help = "Exit codes:\n  \
+        0  it was told to stop, and has\n  \
+        1  it could not start, or the broker is in a state that only a person can mend\n  \
+        2  wrong usage, or wrong settings")]
     Worker,
     /// See whether the settings are right and every service answers, one line each.
     ///
-    /// Nothing is queued or sent. The exit code is 0 when all is well, and 1 when something is not.
+    /// Nothing is queued, sent or created on a service. Queues that exist are compared with the
+    /// settings, and the sandbox's record file is opened, as a worker would open it.
     Check(check::Args),
     /// Queue jobs from a file or from standard input.
     Enqueue(enqueue::Args),
@@ -79,7 +84,7 @@ pub fn main(
     };
     let settings = Settings::load(cli.config.as_deref(), environment);
     if let Ok(settings) = &settings {
-        logging::start(settings.log);
+        logging::start(log_of(&cli.command, settings.log));
     }
     let result = match (cli.command, settings) {
         (Command::Check(args), settings) => block_on(None, check::run(settings, args)),
@@ -94,6 +99,14 @@ pub fn main(
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+/// A command that tells its result itself needs no account of its connections, unless asked for one.
+fn log_of(command: &Command, mut log: Log) -> Log {
+    if matches!(command, Command::Enqueue(_)) && log.level == LogLevel::Info {
+        log.level = LogLevel::Warn;
+    }
+    log
 }
 
 /// Runs a command on so many threads, or one per processor.

@@ -7,6 +7,7 @@ use std::path::Path;
 use config::{Map, Value, ValueKind};
 
 use super::SettingsError;
+use super::known::nearest;
 use super::lanes::{Lanes, read_budget, read_reserve};
 use super::layers::{Table, read_toml};
 use super::reader::Section;
@@ -106,12 +107,9 @@ fn read_override(
         .filter(|key| !defaults.contains_key(*key))
         .min();
     if let Some(wrong) = wrong {
-        let nearest = defaults
-            .keys()
-            .min_by_key(|known| strsim::damerau_levenshtein(known, wrong));
         return Err(SettingsError::Unknown {
             name: format!("{wrong} of account {name:?} in {place}"),
-            nearest: nearest.cloned().unwrap_or_default(),
+            nearest: nearest(wrong, defaults.keys().cloned()),
         });
     }
     let asked = RefCell::default();

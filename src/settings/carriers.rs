@@ -32,6 +32,8 @@ pub struct Carrier {
     pub timeout: Duration,
     /// When it is left alone.
     pub breaker: BreakerSettings,
+    /// Whether a URL is given although this kind has no use for one.
+    pub url_is_unused: bool,
 }
 
 /// The kinds of carriers.
@@ -143,6 +145,7 @@ impl Carrier {
         let http = HttpParts::read(section)?;
         let is_http = section.choice("kind", &[("sandbox", false), ("http", true)])?;
         Ok(Self {
+            url_is_unused: !is_http && http.url.is_some(),
             kind: if is_http {
                 CarrierKind::Http(http.complete(section)?)
             } else {

@@ -17,12 +17,12 @@ pub enum SettingsError {
         expected: String,
     },
     /// A name that is no setting.
-    #[error("{name} is no setting; the nearest one is {nearest}")]
+    #[error("{name} is no setting; {}", advice(.nearest.as_deref()))]
     Unknown {
         /// The name, and where it was found.
         name: String,
-        /// The most similar name that exists.
-        nearest: String,
+        /// A name that exists and is much like it.
+        nearest: Option<String>,
     },
     /// A per-account override in the environment.
     #[error(
@@ -71,4 +71,11 @@ pub enum SettingsError {
         /// Where and why, without the text of the file.
         why: String,
     },
+}
+
+fn advice(nearest: Option<&str>) -> String {
+    match nearest {
+        Some(nearest) => format!("the nearest one is {nearest}"),
+        None => "config/default.toml in the source lists all of them".to_owned(),
+    }
 }

@@ -51,7 +51,7 @@ impl Known {
         }
         Err(SettingsError::Unknown {
             name: name.to_owned(),
-            nearest: env_name(&self.nearest(&path.join("."), path)),
+            nearest: self.nearest(&path.join("."), path).as_deref().map(env_name),
         })
     }
 
@@ -66,7 +66,7 @@ impl Known {
             None => Ok(()),
             Some(path) => Err(SettingsError::Unknown {
                 name: name.to_owned(),
-                nearest: env_name(path),
+                nearest: Some(env_name(path)),
             }),
         }
     }
@@ -80,7 +80,7 @@ impl Known {
         }
     }
 
-    fn nearest(&self, wrong: &str, path: &[String]) -> String {
+    fn nearest(&self, wrong: &str, path: &[String]) -> Option<String> {
         let carrier = match path {
             [section, carrier, ..] if section.starts_with("carrier") => carrier.as_str(),
             _ => "default",
@@ -89,14 +89,18 @@ impl Known {
             Some(key) => format!("carriers.{carrier}.{key}"),
             None => path.to_owned(),
         };
-        self.paths()
-            .map(here)
-            .min_by_key(|known| {
-                let inside = known.starts_with(wrong);
-                (!inside, strsim::damerau_levenshtein(known, wrong))
-            })
-            .unwrap_or_default()
+        nearest(wrong, self.paths().map(here))
     }
+}
+
+/// The name that a wrong one was most likely meant to be, if any is like it: one that it begins, or
+/// one of which it has at least two thirds right.
+pub(super) fn nearest(wrong: &str, names: impl Iterator<Item = String>) -> Option<String> {
+    let begun = |name: &str| !wrong.is_empty() && name.starts_with(wrong);
+    let distance = |name: &str| strsim::damerau_levenshtein(name, wrong);
+    names
+        .min_by_key(|name| (!begun(name), distance(name)))
+        .filter(|name| begun(name) || distance(name) * 3 <= name.len())
 }
 
 fn is_override(path: &[String]) -> bool {

@@ -328,9 +328,13 @@ fn shown(value: &Value) -> String {
     }
 }
 
+/// Short words, numbers with their units, and addresses such as `:9464`, where a password behind a
+/// colon would not be a number.
 fn is_harmless(text: &str) -> bool {
+    let behind_colon = text.rsplit_once(':').map_or("", |(_, port)| port);
     text.len() <= 20
+        && behind_colon.bytes().all(|byte| byte.is_ascii_digit())
         && text
             .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-+._, ".contains(c))
+            .all(|c| c.is_ascii_alphanumeric() || "-+._, %:[]".contains(c))
 }

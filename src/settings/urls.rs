@@ -14,6 +14,9 @@ pub enum UrlError {
          - . _ ~ percent-encoded (# is %23, / is %2F, @ is %40, % is %25)"
     )]
     Shape(&'static str),
+    /// A URL of another kind of service.
+    #[error("another scheme: the scheme must be {0}")]
+    Scheme(&'static str),
     /// The heartbeat and the connection's time-out are settings.
     #[error(
         "a URL without heartbeat and connection_timeout: amqp.heartbeat_s and amqp.connect_timeout_ms set them"
@@ -26,6 +29,10 @@ pub enum UrlError {
     #[error("the number of a Redis database after the host, such as /0")]
     Database,
 }
+
+const AMQP_SCHEMES: (&[&str], &str) = (&["amqp", "amqps"], "amqp:// or amqps://");
+const REDIS_SCHEMES: (&[&str], &str) = (&["redis", "rediss"], "redis:// or rediss://");
+const HTTP_SCHEMES: (&[&str], &str) = (&["http", "https"], "http:// or https://");
 
 const AMQP_SHAPE: &str = "a URL such as amqp://user:password@host:5672/vhost";
 const REDIS_SHAPE: &str = "a URL such as redis://user:password@host:6379/0";
@@ -41,7 +48,7 @@ impl AmqpUrl {
     /// # Errors
     /// [`UrlError`], which says what was expected.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
-        let mut url = split(text, &["amqp", "amqps"], AMQP_SHAPE)?;
+        let mut url = split(text, AMQP_SCHEMES, AMQP_SHAPE)?;
         for (name, _) in url.query_pairs() {
             match &*name {
                 "frame_max" | "channel_max" | "auth_mechanism" => {}
@@ -72,7 +79,7 @@ impl RedisUrl {
     /// # Errors
     /// [`UrlError`], which says what was expected.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
-        let url = split(text, &["redis", "rediss"], REDIS_SHAPE)?;
+        let url = split(text, REDIS_SCHEMES, REDIS_SHAPE)?;
         if url.query_pairs().any(|(name, _)| name != "protocol") {
             return Err(UrlError::Query("protocol"));
         }
@@ -100,7 +107,7 @@ impl CarrierUrl {
     /// # Errors
     /// [`UrlError`], which says what was expected.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
-        split(text, &["http", "https"], HTTP_SHAPE).map(Self)
+        split(text, HTTP_SCHEMES, HTTP_SHAPE).map(Self)
     }
 
     /// The URL with everything in it.
@@ -112,13 +119,20 @@ impl CarrierUrl {
 
 /// The checks that all addresses share. An unencoded `#`, `/` or `?` in a password ends the host
 /// too early, which shows as a fragment, as an `@` behind the host, or as a port that is no number.
-fn split(text: &str, schemes: &[&str], shape: &'static str) -> Result<Url, UrlError> {
+fn split(
+    text: &str,
+    (schemes, named): (&[&str], &'static str),
+    shape: &'static str,
+) -> Result<Url, UrlError> {
     let wrong = UrlError::Shape(shape);
     let blank = |c: char| c.is_control() || c.is_whitespace();
     if text.trim() != text || text.chars().any(char::is_control) {
         return Err(wrong);
     }
     let url = Url::parse(text).map_err(|_| wrong)?;
+    if url.has_host() && !schemes.contains(&url.scheme()) {
+        return Err(UrlError::Scheme(named));
+    }
     let host = url.host_str().unwrap_or_default();
     let behind_host = || url.path().contains('@') || url.query().unwrap_or_default().contains('@');
     let usable = schemes.contains(&url.scheme())
@@ -230,6 +244,15 @@ mod tests {
                 assert!(!text.contains("S3NT"), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn another_scheme_is_told_first() {
+        let error = AmqpUrl::parse("http://user:S3NT@host").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "another scheme: the scheme must be amqp:// or amqps://"
+        );
     }
 
     #[test]

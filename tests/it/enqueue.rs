@@ -95,7 +95,13 @@ async fn good_rows_are_queued_and_bad_ones_named() {
     let report = report.unwrap();
     assert_eq!((report.queued, report.rejected), (2, 2));
     assert_eq!(report.exit_code(), 3);
-    assert_eq!(report.to_string(), "queued 2, rejected 2");
+    let text = report.to_string();
+    let destination = format!("queued 2 to {}.send at ", options.prefix);
+    assert!(text.starts_with(&destination), "{text}");
+    assert!(
+        text.ends_with(", rejected 2") && !text.contains('@'),
+        "{text}"
+    );
     let lines: Vec<_> = errors.lines().collect();
     assert!(lines[0].starts_with("line 3: row: "), "{errors}");
     assert!(lines[1].starts_with("line 4: to: "), "{errors}");
@@ -105,6 +111,22 @@ async fn good_rows_are_queued_and_bad_ones_named() {
     assert_eq!(ids, ["spring-1", "spring-5"]);
     assert_eq!(jobs[0]["campaign_id"], "c-1");
     assert!(jobs[0]["enqueued_at"].as_str().unwrap().ends_with('Z'));
+    Queues::connect(&options.url, &options.prefix)
+        .await
+        .remove()
+        .await;
+}
+
+#[tokio::test]
+async fn of_an_input_that_is_no_json_lines_nothing_is_queued() {
+    let options = options(&amqp_url());
+    let csv = format!("to,body\na,b\nc,d\n{}", rows(2_000));
+    let (report, errors) = enqueue(&options, &csv, &[]).await;
+    let report = report.unwrap();
+    assert_eq!((report.queued, report.exit_code()), (0, 2), "{errors}");
+    assert_eq!(report.mistaken, Some("this looks like CSV"));
+    let jobs = jobs_in(&options, "marketing").await;
+    assert_eq!(jobs, Vec::<serde_json::Value>::new());
     Queues::connect(&options.url, &options.prefix)
         .await
         .remove()
@@ -155,12 +177,20 @@ async fn without_a_broker_or_a_file_nothing_is_done() {
     let (report, _) = enqueue(&options("amqp://u:S3NTINEL@127.0.0.1:1"), &rows(1), &[]).await;
     let text = report.unwrap_err().to_string();
     assert!(
-        text.contains("127.0.0.1:1") && !text.contains("S3NTINEL"),
+        text.contains("127.0.0.1:1")
+            && text.ends_with("`lanekeeper check` says what is reachable")
+            && !text.contains("S3NTINEL"),
         "{text}"
     );
     let missing = Path::new("/nowhere/rows.jsonl");
     let (report, _) = enqueue_file(&options(&amqp_url()), missing, &[]).await;
-    assert!(matches!(report, Err(EnqueueError::Open { .. })));
+    let error = report.unwrap_err();
+    assert!(matches!(error, EnqueueError::Open { .. }));
+    let chain = format!("{:#}", anyhow::Error::from(error));
+    assert_eq!(chain.matches("No such file").count(), 1, "{chain}");
+    let directory = std::env::temp_dir();
+    let (report, _) = enqueue_file(&options(&amqp_url()), &directory, &[]).await;
+    assert!(report.unwrap_err().to_string().contains("is a directory"));
 }
 
 #[test]

@@ -17,6 +17,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
+use crate::support::rabbit::connection;
+use crate::support::unique_prefix;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_lanekeeper");
 
 struct Server {
@@ -373,6 +376,90 @@ fn check_says_fail_for_each_service_that_does_not() {
     assert_eq!(output.status.code(), Some(1));
 }
 
+/// A queue as a worker with another shed delay would have left it.
+async fn declare_other_delay(queue: &str) -> lapin::Connection {
+    use lapin::types::{AMQPValue, FieldTable};
+    let connection = connection(&amqp_url()).await;
+    let channel = connection.create_channel().await.unwrap();
+    let mut arguments = FieldTable::default();
+    let quorum = AMQPValue::LongString("quorum".into());
+    arguments.insert("x-queue-type".into(), quorum);
+    arguments.insert("x-message-ttl".into(), AMQPValue::LongLongInt(2_500));
+    let durable = lapin::options::QueueDeclareOptions {
+        durable: true,
+        ..Default::default()
+    };
+    channel
+        .queue_declare(queue.into(), durable, arguments)
+        .await
+        .unwrap();
+    connection
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_refuses_what_the_worker_would_and_creates_nothing() {
+    let prefix = unique_prefix("check");
+    let queue = format!("{prefix}.marketing.delay");
+    let connection = declare_other_delay(&queue).await;
+    let (amqp, redis) = (amqp_url(), redis_url());
+    let environment = [
+        ("LANEKEEPER__AMQP__URL", amqp.as_str()),
+        ("LANEKEEPER__AMQP__PREFIX", prefix.as_str()),
+        ("LANEKEEPER__REDIS__URL", redis.as_str()),
+        (
+            "LANEKEEPER__CARRIERS__DEFAULT__SANDBOX_RECORD_FILE",
+            "/nope/x.jsonl",
+        ),
+    ];
+    let (output, text) = run(&["check"], &environment);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let differs = format!("the queue \"{queue}\" exists already with another");
+    assert!(
+        text.contains("FAIL  amqp ") && text.contains(&differs),
+        "{text}"
+    );
+    let record = "cannot open /nope/x.jsonl (carriers.default.sandbox_record_file): ";
+    assert!(text.contains(record), "{text}");
+    let channel = connection.create_channel().await.unwrap();
+    let passive = lapin::options::QueueDeclareOptions {
+        passive: true,
+        ..Default::default()
+    };
+    let other = format!("{prefix}.transactional.delay");
+    let found = channel.queue_declare(other.as_str().into(), passive, Default::default());
+    assert!(found.await.is_err(), "check has created {other}");
+    let channel = connection.create_channel().await.unwrap();
+    let deleted = channel.queue_delete(queue.as_str().into(), Default::default());
+    deleted.await.unwrap();
+}
+
+#[test]
+fn check_doubts_ports_of_other_services_and_names_wrong_logins() {
+    let amqp_port = url::Url::parse(&amqp_url()).unwrap().port().unwrap_or(5672);
+    let redis_port = url::Url::parse(&redis_url())
+        .unwrap()
+        .port()
+        .unwrap_or(6379);
+    let (amqp, redis) = (
+        format!("amqp://127.0.0.1:{redis_port}"),
+        format!("redis://127.0.0.1:{amqp_port}"),
+    );
+    let environment = [
+        ("LANEKEEPER__AMQP__URL", amqp.as_str()),
+        ("LANEKEEPER__AMQP__CONNECT_TIMEOUT_MS", "1000"),
+        ("LANEKEEPER__REDIS__URL", redis.as_str()),
+    ];
+    let (_, text) = run(&["check"], &environment);
+    assert!(text.contains("is this a Redis port?"), "{text}");
+    assert!(text.contains("is this a RabbitMQ port?"), "{text}");
+    let wrong = with_password(&amqp_url(), "guest");
+    let (_, text) = run(&["check"], &[("LANEKEEPER__AMQP__URL", &wrong)]);
+    assert!(
+        text.contains("user or password is wrong (amqp.url)"),
+        "{text}"
+    );
+}
+
 #[test]
 fn check_waits_for_no_silent_service() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -410,7 +497,7 @@ fn wrong_settings_are_named_and_nothing_starts() {
          the nearest one is LANEKEEPER__LANES__BUDGET_PER_SECOND\n"
     );
     let (output, text) = run(&["check"], &wrong);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(text.starts_with("FAIL  settings "), "{text}");
 }
 

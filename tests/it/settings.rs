@@ -284,6 +284,25 @@ fn an_unknown_name_suggests_the_nearest_one() {
 }
 
 #[test]
+fn nothing_is_suggested_for_a_name_like_no_other() {
+    let text = message(load(&[("LANEKEEPER__QUOTA__ZZZ", "1")]));
+    assert!(
+        text.starts_with("LANEKEEPER__QUOTA__ZZZ is no setting; config/default.toml"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_value_that_is_no_secret_is_shown() {
+    let percent = message(load(&[("LANEKEEPER__LANES__RESERVE_PERCENT", "20%")]));
+    assert!(percent.contains("found \"20%\""), "{percent}");
+    let listen = message(load(&[("LANEKEEPER__OPS__LISTEN", ":9465")]));
+    assert!(listen.contains("found \":9465\""), "{listen}");
+    let login = message(load(&[("LANEKEEPER__OPS__LISTEN", "guest:S3NTINEL")]));
+    assert!(!login.contains("S3NTINEL"), "{login}");
+}
+
+#[test]
 fn names_that_container_platforms_make_are_none_of_ours() {
     let made = [
         ("LANEKEEPER_SERVICE_HOST", "10.0.0.1"),

@@ -8,16 +8,21 @@ use tokio_rustls::TlsConnector;
 use url::Url;
 
 use super::{Finding, reach};
+use crate::carrier::AnyCarrier;
+use crate::clock::SystemClock;
 use crate::settings::{Carrier, CarrierKind};
 
 const HTTP_PORT: u16 = 80;
 
-pub(super) async fn look(name: &str, carrier: &Carrier) -> Finding {
+pub(super) async fn look(name: &Arc<str>, carrier: &Carrier) -> Finding {
     let what = format!("carrier {name}");
     match &carrier.kind {
         CarrierKind::Sandbox(_) => {
-            let detail = "sandbox: accepts everything and sends nothing";
-            Finding::of(what, Ok(detail.to_owned()))
+            // As the worker opens it, its record included.
+            let (cap, clock) = (carrier.timeout, Arc::new(SystemClock));
+            let opened = AnyCarrier::open(name, carrier, cap, clock, fastrand::Rng::new());
+            let detail = |_| "sandbox: accepts everything and sends nothing".to_owned();
+            Finding::of(what, opened.map(detail).map_err(|error| error.to_string()))
         }
         CarrierKind::Http(http) => {
             let greeting = greet(http.url.expose());

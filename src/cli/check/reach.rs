@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, lookup_host};
 use url::Url;
 
@@ -33,6 +34,28 @@ pub(super) async fn connect(url: &Url, default_port: u16) -> Result<TcpStream, S
         .collect();
     let stream = TcpStream::connect(&addresses[..]).await;
     stream.map_err(|error| error.kind().to_string())
+}
+
+/// How long a service may take to show what it is.
+const SHOWS_WITHIN: Duration = Duration::from_millis(300);
+
+/// Whether another service than the expected one answers there, as a question for the operator.
+/// Asked only when the expected one did not answer as it should: it leaves a line in a broker's log.
+pub(super) async fn stranger(url: &Url, default_port: u16) -> Option<&'static str> {
+    let asking = async {
+        let mut stream = connect(url, default_port).await.ok()?;
+        // As long as a broker's greeting, and a command for Redis.
+        stream.write_all(b"PING\r\n\r\n").await.ok()?;
+        let mut answer = [0; 4];
+        stream.read_exact(&mut answer).await.ok()?;
+        Some(answer)
+    };
+    match &tokio::time::timeout(SHOWS_WITHIN, asking).await.ok()?? {
+        b"AMQP" => Some("is this a RabbitMQ port?"),
+        b"+PON" | b"-NOA" | b"-ERR" => Some("is this a Redis port?"),
+        b"HTTP" => Some("is this a web server's port?"),
+        _ => None,
+    }
 }
 
 /// The host as look-ups and certificates want it: an IPv6 address without its brackets.

@@ -15,8 +15,21 @@ const PORT: u16 = 6379;
 
 pub(super) async fn look(settings: &Redis) -> Finding {
     let (what, shown) = ("redis".to_owned(), settings.url.to_string());
-    // A first connection, one that speaks, and two answers: each may take the whole time-out.
-    reach::look(what, shown, settings.connect_timeout * 4, ask(settings)).await
+    // A first connection, one that speaks, two answers, and a look at who it is if it is not Redis:
+    // each may take the whole time-out.
+    let limit = settings.connect_timeout * 5;
+    reach::look(what, shown, limit, ask_or_doubt(settings)).await
+}
+
+async fn ask_or_doubt(settings: &Redis) -> Result<String, String> {
+    let error = match ask(settings).await {
+        Ok(answer) => return Ok(answer),
+        Err(error) => error,
+    };
+    match reach::stranger(settings.url.expose(), PORT).await {
+        Some(doubt) if !doubt.contains("Redis") => Err(format!("{error}; {doubt}")),
+        _ => Err(error),
+    }
 }
 
 async fn ask(settings: &Redis) -> Result<String, String> {
@@ -59,7 +72,7 @@ fn reason(error: &RedisError) -> String {
     }
     match (error.kind(), error.code()) {
         (ErrorKind::AuthenticationFailed, _) | (_, Some("WRONGPASS" | "NOAUTH")) => {
-            "user name or password refused".to_owned()
+            "user or password is wrong (redis.url)".to_owned()
         }
         (ErrorKind::Io, _) => "it can be reached, but the connection failed".to_owned(),
         (_, Some(code)) if is_code(code) => format!("it says {code}"),

@@ -100,7 +100,7 @@ impl Chunk {
 
 /// Without surrounding blanks, and on the first line without the byte order mark that some
 /// programs begin a file with.
-fn trim(line: &[u8], number: u64) -> &[u8] {
+pub(super) fn trim(line: &[u8], number: u64) -> &[u8] {
     let mark = (number == 1)
         .then(|| line.strip_prefix(b"\xef\xbb\xbf"))
         .flatten();

@@ -1,0 +1,111 @@
+//! Are the queues that exist as the settings want them? Nothing is created.
+//!
+//! Only a declaration makes the broker compare arguments, and one of a queue that is missing would
+//! create it. So each queue is first looked for passively, and declared only when it is there.
+
+use lapin::options::QueueDeclareOptions;
+use lapin::types::{AMQPValue, FieldTable, ShortString};
+use lapin::{Connection, ErrorKind};
+
+use crate::dispatch::ports::Route;
+use crate::domain::Lane;
+use crate::intake::connection::explain;
+use crate::intake::{AmqpOptions, Mismatch, Names};
+
+/// Compares every queue with what a worker of these options would declare.
+///
+/// # Errors
+/// What a worker would say of the first queue that differs.
+pub(super) async fn compare(
+    connection: &Connection,
+    options: &AmqpOptions,
+) -> Result<String, String> {
+    let names = Names::new(&options.prefix).map_err(|error| error.to_string())?;
+    let wanted = wanted(&names, options);
+    let mut found = 0;
+    for (name, arguments) in &wanted {
+        if declare(connection, name, None).await? {
+            declare(connection, name, Some(arguments)).await?;
+            found += 1;
+        }
+    }
+    Ok(match wanted.len() - found {
+        0 => "its queues are as the settings want them".to_owned(),
+        missing => format!("{missing} queues are missing, which a worker will declare"),
+    })
+}
+
+/// The queues of `intake::topology`, with their arguments.
+fn wanted(names: &Names, options: &AmqpOptions) -> Vec<(ShortString, FieldTable)> {
+    let mut queues = Vec::new();
+    for lane in Lane::ALL {
+        queues.push((names.lane(lane), quorum()));
+        let delays = [
+            (Route::Shed, options.shed_delay),
+            (Route::Park, options.park_delay(lane)),
+        ];
+        for (route, delay) in delays {
+            let mut arguments = quorum();
+            let millis = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
+            let target = names.send();
+            let texts = [
+                ("x-dead-letter-exchange", target.as_str()),
+                ("x-dead-letter-strategy", "at-least-once"),
+                ("x-overflow", "reject-publish"),
+            ];
+            arguments.insert("x-message-ttl".into(), AMQPValue::LongLongInt(millis));
+            for (name, value) in texts {
+                arguments.insert(name.into(), text(value));
+            }
+            queues.push((names.waiting(lane, route), arguments));
+        }
+        queues.push((names.lane_admitted(lane), quorum()));
+    }
+    queues.push((names.dead(), quorum()));
+    queues
+}
+
+fn quorum() -> FieldTable {
+    let mut arguments = FieldTable::default();
+    arguments.insert("x-queue-type".into(), text("quorum"));
+    arguments
+}
+
+fn text(value: &str) -> AMQPValue {
+    AMQPValue::LongString(value.into())
+}
+
+/// Declares a queue, passively without arguments; false when it is not there. On a channel of its
+/// own, because a refusal closes it.
+async fn declare(
+    connection: &Connection,
+    name: &ShortString,
+    arguments: Option<&FieldTable>,
+) -> Result<bool, String> {
+    let channel = connection.create_channel().await;
+    let channel = channel.map_err(|error| explain(&error))?;
+    let how = QueueDeclareOptions {
+        passive: arguments.is_none(),
+        durable: true,
+        ..QueueDeclareOptions::default()
+    };
+    let arguments = arguments.cloned().unwrap_or_default();
+    let declared = channel.queue_declare(name.clone(), how, arguments).await;
+    let Err(error) = declared else {
+        let _ = channel.close(200, "checked".into()).await;
+        return Ok(true);
+    };
+    let is_missing =
+        matches!(error.kind(), ErrorKind::ProtocolError(error) if error.get_id() == NOT_FOUND);
+    if how.passive && is_missing {
+        return Ok(false);
+    }
+    let reason = explain(&error);
+    Err(Mismatch::read(&reason).map_or_else(
+        || format!("cannot look at the queue {name}: {reason}"),
+        |mismatch| mismatch.to_string(),
+    ))
+}
+
+/// The broker's code for a queue that does not exist.
+const NOT_FOUND: u16 = 404;
