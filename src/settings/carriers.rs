@@ -230,9 +230,49 @@ fn read_token(text: &str) -> Result<Secret, &'static str> {
         .ok_or("visible ASCII characters, which are all that a header takes")
 }
 
+/// Headers that the request itself needs: a token in one of them would break it, or go where it is
+/// logged.
+const REQUEST_HEADERS: [&str; 10] = [
+    "connection",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "idempotency-key",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+];
+
 fn read_header_name(text: &str) -> Result<String, &'static str> {
     let permitted = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    let usable = !text.is_empty() && text.bytes().all(permitted);
+    if text.is_empty() || !text.bytes().all(permitted) {
+        return Err("the name of an HTTP header");
+    }
     let name = text.to_ascii_lowercase();
-    usable.then_some(name).ok_or("the name of an HTTP header")
+    if REQUEST_HEADERS.contains(&name.as_str()) {
+        return Err("a header that the request does not need for itself");
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_may_not_take_a_header_that_the_request_needs() {
+        assert_eq!(read_header_name("X-Api-Key").as_deref(), Ok("x-api-key"));
+        for bad in [
+            "Host",
+            "content-length",
+            "Transfer-Encoding",
+            "",
+            "a b",
+            "x:y",
+        ] {
+            assert!(read_header_name(bad).is_err(), "{bad}");
+        }
+    }
 }
