@@ -426,10 +426,17 @@ async fn check_refuses_what_the_worker_would_and_creates_nothing() {
         ..Default::default()
     };
     let other = format!("{prefix}.transactional.delay");
-    let found = channel.queue_declare(other.as_str().into(), passive, Default::default());
+    let found = channel.queue_declare(
+        other.as_str().into(),
+        passive,
+        lapin::types::FieldTable::default(),
+    );
     assert!(found.await.is_err(), "check has created {other}");
     let channel = connection.create_channel().await.unwrap();
-    let deleted = channel.queue_delete(queue.as_str().into(), Default::default());
+    let deleted = channel.queue_delete(
+        queue.as_str().into(),
+        lapin::options::QueueDeleteOptions::default(),
+    );
     deleted.await.unwrap();
 }
 
