@@ -93,7 +93,13 @@ async fn eight_workers_fill_each_window_and_pass_no_ceiling() {
     let _alone = heavy().await;
     // A Redis that no other test slows down: a single late answer would be a decision without it.
     let redis = RedisServer::start().await;
-    let scene = Scene::on("exact", amqp_url(), redis.url()).await;
+    let mut scene = Scene::on("exact", amqp_url(), redis.url()).await;
+    // Eight workers share what one delay queue gives back. More sheds would only take the processor
+    // away from Redis, and a late answer would be a decision without it.
+    scene.config = scene
+        .config
+        .set("LANES__TRANSACTIONAL_SHEDS_PER_SECOND", 500)
+        .set("LANES__MARKETING_SHEDS_PER_SECOND", 250);
     scene.declare().await;
     let publisher = scene.publisher().await;
     publisher

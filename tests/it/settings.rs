@@ -49,7 +49,7 @@ const OTHERS: &[(&str, Other)] = &[
     ("carriers.default.auth_token", Other::Value("token")),
     ("carriers.default.auth_token_file", Other::File("token\r\n")),
     ("carriers.default.breaker_failures", Other::Value("3")),
-    ("carriers.default.breaker_open_cap_ms", Other::Value("5000")),
+    ("carriers.default.breaker_open_cap_ms", Other::Value("7000")),
     ("carriers.default.breaker_open_ms", Other::Value("50")),
     ("carriers.default.channels", Other::Value("sms, email")),
     ("carriers.default.connect_timeout_ms", Other::Value("77")),
