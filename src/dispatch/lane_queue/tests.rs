@@ -1,0 +1,207 @@
+//! Turns, holds and surplus.
+
+use super::*;
+use crate::dispatch::test_support::{in_hand, instant};
+
+const HOLD: HoldLimits = HoldLimits {
+    jobs: 6,
+    longest: Duration::from_millis(1200),
+};
+
+fn open_standing(_: &AccountId) -> Standing {
+    Standing {
+        ceiling: 3,
+        reached_until: None,
+    }
+}
+
+fn reached(until: Instant) -> impl Fn(&AccountId) -> Standing {
+    move |_| Standing {
+        ceiling: 3,
+        reached_until: Some(until),
+    }
+}
+
+fn fill(queue: &mut LaneQueue, account: &str, count: usize, now: Instant) {
+    for n in 0..count {
+        queue.push(
+            in_hand(account, &format!("{account}-{n}")),
+            Standing {
+                ceiling: 3,
+                reached_until: None,
+            },
+            now,
+        );
+    }
+}
+
+fn drain(queue: &mut LaneQueue, now: Instant) -> Vec<String> {
+    std::iter::from_fn(|| match queue.next(now, open_standing, |_| true) {
+        Next::Job(job) => Some(job.job.head.id.to_string()),
+        Next::NoSlot | Next::Nothing => None,
+    })
+    .collect()
+}
+
+#[test]
+fn accounts_take_turns_and_keep_their_own_order() {
+    let now = instant(0);
+    let mut queue = LaneQueue::new(HOLD);
+    fill(&mut queue, "a", 3, now);
+    fill(&mut queue, "b", 2, now);
+    assert_eq!(drain(&mut queue, now), ["a-0", "b-0", "a-1", "b-1", "a-2"]);
+    assert_eq!(queue.len(), 0);
+}
+
+#[test]
+fn few_are_held_for_the_opening_and_the_newest_of_the_rest_go_first() {
+    let now = instant(0);
+    let mut queue = LaneQueue::new(HOLD);
+    fill(&mut queue, "a", 5, now);
+    assert!(matches!(
+        queue.next(now, reached(instant(900)), |_| true),
+        Next::Nothing
+    ));
+    let shed =
+        std::iter::from_fn(|| queue.take_surplus(now)).map(|job| job.job.head.id.to_string());
+    assert_eq!(shed.collect::<Vec<_>>(), ["a-4", "a-3"]);
+    assert_eq!((queue.len(), queue.next_opening()), (3, Some(instant(900))));
+    fill(&mut queue, "a", 1, now);
+    assert!(
+        queue.take_surplus(now).is_some(),
+        "the account's holds are full"
+    );
+    queue.open(instant(900));
+    assert_eq!(drain(&mut queue, instant(900)).len(), 3);
+}
+
+#[test]
+fn holds_are_bounded_over_all_accounts() {
+    let now = instant(0);
+    let mut queue = LaneQueue::new(HOLD);
+    for account in ["a", "b", "c"] {
+        fill(&mut queue, account, 3, now);
+    }
+    while let Next::Job(_) = queue.next(now, reached(instant(900)), |_| true) {}
+    assert_eq!(std::iter::from_fn(|| queue.take_surplus(now)).count(), 3);
+    assert_eq!(queue.len(), 6);
+}
+
+#[test]
+fn where_the_ceiling_is_never_open_the_oldest_go_after_a_while() {
+    let mut queue = LaneQueue::new(HoldLimits::NONE);
+    fill(&mut queue, "a", 3, instant(0));
+    queue.next(instant(0), reached(instant(1_000)), |_| true);
+    let id = |job: Option<InHand>| job.map(|job| job.job.head.id.to_string());
+    assert_eq!(
+        id(queue.take_surplus(instant(9_000))).as_deref(),
+        Some("a-2")
+    );
+    assert_eq!(
+        id(queue.take_surplus(instant(11_000))).as_deref(),
+        Some("a-0")
+    );
+}
+
+#[test]
+fn nothing_is_held_longer_than_allowed() {
+    let now = instant(1_900);
+    let mut queue = LaneQueue::new(HOLD);
+    fill(&mut queue, "a", 2, instant(0));
+    queue.next(instant(0), reached(instant(900)), |_| true);
+    queue.open(instant(900));
+    queue.next(instant(900), reached(instant(1900)), |_| true);
+    assert_eq!(
+        std::iter::from_fn(|| queue.take_surplus(now)).count(),
+        2,
+        "1.9 s would be too long"
+    );
+}
+
+#[test]
+fn without_holding_everything_over_the_ceiling_is_surplus_until_the_window_opens() {
+    let now = instant(0);
+    let mut queue = LaneQueue::new(HoldLimits::NONE);
+    fill(&mut queue, "a", 3, now);
+    queue.next(now, reached(instant(500)), |_| true);
+    assert!(queue.has_surplus());
+    assert_eq!(queue.take_surplus(now).unwrap().job.head.id.as_str(), "a-2");
+    queue.open(instant(500));
+    assert!(!queue.has_surplus() && queue.take_surplus(now).is_none());
+    assert_eq!(drain(&mut queue, instant(500)), ["a-0", "a-1"]);
+}
+
+#[test]
+fn a_full_carrier_keeps_its_jobs_and_nobody_elses() {
+    let now = instant(0);
+    let mut queue = LaneQueue::new(HOLD);
+    fill(&mut queue, "a", 1, now);
+    let mut other = in_hand("b", "b-0");
+    other.carrier = 1;
+    queue.push(
+        other,
+        Standing {
+            ceiling: 3,
+            reached_until: None,
+        },
+        now,
+    );
+    let Next::Job(job) = queue.next(now, open_standing, |carrier| carrier == 1) else {
+        panic!()
+    };
+    assert_eq!(job.job.head.id.as_str(), "b-0");
+    assert!(matches!(
+        queue.next(now, open_standing, |carrier| carrier == 1),
+        Next::NoSlot
+    ));
+}
+
+#[test]
+fn jobs_that_an_api_server_has_admitted_go_first() {
+    let now = instant(0);
+    let mut queue = LaneQueue::new(HOLD);
+    fill(&mut queue, "a", 1, now);
+    for (account, id) in [("b", "b-0"), ("b", "b-1"), ("c", "c-0")] {
+        let mut admitted = in_hand(account, id);
+        admitted.headers.admitted_ms = Some(1);
+        queue.push(
+            admitted,
+            Standing {
+                ceiling: 3,
+                reached_until: None,
+            },
+            now,
+        );
+    }
+    assert_eq!(drain(&mut queue, now), ["b-0", "c-0", "b-1", "a-0"]);
+}
+
+#[test]
+fn what_was_put_back_comes_first() {
+    let now = instant(0);
+    let mut queue = LaneQueue::new(HOLD);
+    fill(&mut queue, "a", 2, now);
+    let Next::Job(first) = queue.next(now, open_standing, |_| true) else {
+        panic!()
+    };
+    queue.put_back(*first);
+    assert_eq!(drain(&mut queue, now), ["a-0", "a-1"]);
+}
+
+#[test]
+fn jobs_of_a_lost_channel_are_forgotten_and_the_counts_follow() {
+    let now = instant(0);
+    let mut queue = LaneQueue::new(HOLD);
+    fill(&mut queue, "a", 5, now);
+    queue.next(now, reached(instant(900)), |_| true);
+    queue.forget(|_| false);
+    assert_eq!((queue.len(), queue.take_surplus(now).is_none()), (0, true));
+    fill(&mut queue, "a", 3, now);
+    queue.next(now, reached(instant(900)), |_| true);
+    assert!(
+        queue.take_surplus(now).is_none(),
+        "all three may be held again"
+    );
+    queue.open(instant(900));
+    assert_eq!(drain(&mut queue, instant(900)).len(), 3);
+}
