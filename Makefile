@@ -25,7 +25,13 @@ services-stop: ## End the services that `make services` started, and nothing els
 test: ## Every test, on real services (ARGS="name" for some of them)
 	@scripts/services.sh packages
 	@scripts/services.sh up test
+ifeq ($(strip $(ARGS)),)
+	$(CARGO) test --locked -- --skip scenarios:: --skip outages::
+	# What measures runs alone: a busy machine is late, and a late Redis is an outage.
+	$(CARGO) test --locked --test it -- --test-threads=1 scenarios:: outages::
+else
 	$(CARGO) test --locked $(ARGS)
+endif
 
 .PHONY: run
 run: ## Services, then a worker whose carrier is a sandbox

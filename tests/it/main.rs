@@ -7,10 +7,10 @@
 
 mod carriers;
 mod enqueue;
-mod faults;
 mod intake;
 mod meter;
 mod operations;
+mod outages;
 mod scenarios;
 mod settings;
 mod support;
