@@ -92,17 +92,7 @@ impl Declarer<'_> {
         let queue = self.names.waiting(lane, route);
         self.exchange(exchange.clone(), ExchangeKind::Fanout, None)
             .await?;
-        let mut arguments = quorum();
-        let millis = u32::try_from(delay.as_millis()).unwrap_or(u32::MAX);
-        let target = text(self.names.send().as_str());
-        arguments.insert(
-            "x-message-ttl".into(),
-            AMQPValue::LongLongInt(millis.into()),
-        );
-        arguments.insert("x-dead-letter-exchange".into(), target);
-        arguments.insert("x-dead-letter-strategy".into(), text("at-least-once"));
-        // At-least-once dead-lettering asks for it; there is no limit to overflow.
-        arguments.insert("x-overflow".into(), text("reject-publish"));
+        let arguments = waiting_arguments(self.names, delay);
         self.queue(queue.clone(), arguments).await?;
         self.bind(queue, exchange, "").await
     }
@@ -174,6 +164,37 @@ impl Declarer<'_> {
 
 fn text(value: &str) -> AMQPValue {
     AMQPValue::LongString(value.into())
+}
+
+/// Every queue and its arguments, in the order in which a worker declares them.
+#[must_use]
+pub fn queues(names: &Names, options: &AmqpOptions) -> Vec<(ShortString, FieldTable)> {
+    let plain = |name| (name, quorum());
+    let waiting =
+        |lane, route, delay| (names.waiting(lane, route), waiting_arguments(names, delay));
+    let mut queues: Vec<_> = Lane::ALL.map(|lane| plain(names.lane(lane))).into();
+    for lane in Lane::ALL {
+        queues.push(waiting(lane, Route::Shed, options.shed_delay));
+        queues.push(waiting(lane, Route::Park, options.park_delay(lane)));
+    }
+    queues.extend(Lane::ALL.map(|lane| plain(names.lane_admitted(lane))));
+    queues.push(plain(names.dead()));
+    queues
+}
+
+/// The arguments of a queue in which jobs wait so long before they go back to the publishers'
+/// exchange.
+fn waiting_arguments(names: &Names, delay: Duration) -> FieldTable {
+    let mut arguments = quorum();
+    let millis = u32::try_from(delay.as_millis()).unwrap_or(u32::MAX);
+    let ttl = AMQPValue::LongLongInt(millis.into());
+    arguments.insert("x-message-ttl".into(), ttl);
+    let target = text(names.send().as_str());
+    arguments.insert("x-dead-letter-exchange".into(), target);
+    arguments.insert("x-dead-letter-strategy".into(), text("at-least-once"));
+    // At-least-once dead-lettering asks for it; there is no limit to overflow.
+    arguments.insert("x-overflow".into(), text("reject-publish"));
+    arguments
 }
 
 fn quorum() -> FieldTable {

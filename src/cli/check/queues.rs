@@ -4,13 +4,11 @@
 //! create it. So each queue is first looked for passively, and declared only when it is there.
 
 use lapin::options::QueueDeclareOptions;
-use lapin::types::{AMQPValue, FieldTable, ShortString};
+use lapin::types::{FieldTable, ShortString};
 use lapin::{Connection, ErrorKind};
 
-use crate::dispatch::ports::Route;
-use crate::domain::Lane;
 use crate::intake::connection::explain;
-use crate::intake::{AmqpOptions, Mismatch, Names};
+use crate::intake::{AmqpOptions, Mismatch, Names, topology};
 
 /// Compares every queue with what a worker of these options would declare.
 ///
@@ -21,7 +19,7 @@ pub(super) async fn compare(
     options: &AmqpOptions,
 ) -> Result<String, String> {
     let names = Names::new(&options.prefix).map_err(|error| error.to_string())?;
-    let wanted = wanted(&names, options);
+    let wanted = topology::queues(&names, options);
     let mut found = 0;
     for (name, arguments) in &wanted {
         if declare(connection, name, None).await? {
@@ -33,46 +31,6 @@ pub(super) async fn compare(
         0 => "its queues are as the settings want them".to_owned(),
         missing => format!("{missing} queues are missing, which a worker will declare"),
     })
-}
-
-/// The queues of `intake::topology`, with their arguments.
-fn wanted(names: &Names, options: &AmqpOptions) -> Vec<(ShortString, FieldTable)> {
-    let mut queues = Vec::new();
-    for lane in Lane::ALL {
-        queues.push((names.lane(lane), quorum()));
-        let delays = [
-            (Route::Shed, options.shed_delay),
-            (Route::Park, options.park_delay(lane)),
-        ];
-        for (route, delay) in delays {
-            let mut arguments = quorum();
-            let millis = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
-            let target = names.send();
-            let texts = [
-                ("x-dead-letter-exchange", target.as_str()),
-                ("x-dead-letter-strategy", "at-least-once"),
-                ("x-overflow", "reject-publish"),
-            ];
-            arguments.insert("x-message-ttl".into(), AMQPValue::LongLongInt(millis));
-            for (name, value) in texts {
-                arguments.insert(name.into(), text(value));
-            }
-            queues.push((names.waiting(lane, route), arguments));
-        }
-        queues.push((names.lane_admitted(lane), quorum()));
-    }
-    queues.push((names.dead(), quorum()));
-    queues
-}
-
-fn quorum() -> FieldTable {
-    let mut arguments = FieldTable::default();
-    arguments.insert("x-queue-type".into(), text("quorum"));
-    arguments
-}
-
-fn text(value: &str) -> AMQPValue {
-    AMQPValue::LongString(value.into())
 }
 
 /// Declares a queue, passively without arguments; false when it is not there. On a channel of its
