@@ -3,6 +3,7 @@
 //! Each test prints its figures in one line that begins with `figure:`.
 
 mod carrier;
+mod rolling;
 
 use std::collections::HashMap;
 use std::time::Duration;
