@@ -48,20 +48,16 @@ pub enum StoreError {
     /// Any other error, such as a server still loading its data.
     #[error("the store of counters answered with an error")]
     Failed,
-    /// Not asked: it has just failed too often.
-    #[error("the store of counters is not being asked, because it has just failed")]
-    BreakerOpen,
 }
 
 impl StoreError {
     /// Every error.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 5] = [
         Self::Unreachable,
         Self::TimedOut,
         Self::ReadOnly,
         Self::Denied,
         Self::Failed,
-        Self::BreakerOpen,
     ];
 
     /// The label in metrics.
@@ -73,7 +69,6 @@ impl StoreError {
             Self::ReadOnly => "read_only",
             Self::Denied => "denied",
             Self::Failed => "failed",
-            Self::BreakerOpen => "breaker_open",
         }
     }
 }
