@@ -92,7 +92,7 @@ pub struct Counts {
     /// Tries again, by lane.
     pub retries: Grid<2, 1>,
     /// Decisions without the shared counter, by lane and place in [`StoreError::ALL`].
-    pub fallbacks: Grid<2, 6>,
+    pub fallbacks: Grid<2, { StoreError::ALL.len() }>,
     /// Place in [`StoreError::ALL`] of the last reason for deciding without the shared counter.
     last_fallback: AtomicU64,
     /// Duplicates, by place in [`DuplicateKind::ALL`].
