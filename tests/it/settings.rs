@@ -154,27 +154,65 @@ fn the_table_above_has_every_setting() {
     assert_eq!(known, tested);
 }
 
+/// The settings of the defaults file, commented out ones included, with the text of their values.
+fn documented() -> impl Iterator<Item = (String, String, bool)> {
+    let mut section = String::new();
+    DEFAULTS.lines().filter_map(move |whole| {
+        let line = whole.trim_start_matches(['#', ' ']);
+        let table = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        if let Some(name) = table {
+            name.clone_into(&mut section);
+            return None;
+        }
+        let (key, value) = line.split_once(" = ")?;
+        let name = format!("{section}.{key}");
+        Some((
+            name,
+            value.trim_matches('"').to_owned(),
+            whole.starts_with('#'),
+        ))
+    })
+}
+
 #[test]
 fn the_defaults_file_documents_every_setting() {
-    let mut section = String::new();
-    let mut documented = BTreeSet::new();
-    for line in DEFAULTS.lines() {
-        let line = line.trim_start_matches(['#', ' ']);
-        if let Some(name) = line
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'))
-        {
-            section = name.to_owned();
-        } else if let Some((key, _)) = line.split_once(" = ") {
-            documented.insert(format!("{section}.{key}"));
-        }
-    }
+    let documented: BTreeSet<String> = documented().map(|(name, ..)| name).collect();
     let missing: Vec<_> = Settings::names()
         .unwrap()
         .into_iter()
         .filter(|name| !documented.contains(name))
         .collect();
     assert_eq!(missing, Vec::<String>::new());
+}
+
+#[test]
+fn the_readme_has_every_setting_with_its_default() {
+    let readme = include_str!("../../README.md");
+    let (_, table) = readme.split_once("| setting | default |").unwrap();
+    let rows = table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    let mut shown = BTreeSet::new();
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        for name in cells[1].split(", ").map(|name| name.trim_matches('`')) {
+            let has_default =
+                |(known, _, commented): &(String, String, bool)| known == name && !commented;
+            let default = documented().find(has_default).map(|(_, value, _)| value);
+            if !name.ends_with("_file") {
+                assert_eq!(
+                    cells[2].trim_matches('`'),
+                    default.unwrap_or_default(),
+                    "{name}"
+                );
+            }
+            assert!(shown.insert(name.to_owned()), "{name} twice");
+        }
+    }
+    assert_eq!(shown, Settings::names().unwrap().into_iter().collect());
 }
 
 #[test]
