@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Histogram, Meter};
+use opentelemetry::metrics::{Gauge, Histogram, Meter};
 
 use crate::domain::{Failure, Field, Lane, Limit, MeterMode, Outcome, Refusal};
 use crate::meter::StoreError;
@@ -116,6 +116,7 @@ pub struct Telemetry {
     outcomes: Arc<[Outcome]>,
     queue_wait: Histogram<f64>,
     carrier_seconds: Histogram<f64>,
+    carrier_out: Gauge<u64>,
 }
 
 impl Telemetry {
@@ -163,6 +164,10 @@ impl Telemetry {
                     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
                 ],
             ),
+            carrier_out: meter
+                .u64_gauge("lanekeeper.carrier_out")
+                .with_description("1 while a carrier is left alone because it does not answer")
+                .build(),
         }
     }
 
@@ -236,8 +241,20 @@ impl Telemetry {
         self.counts.fallbacks.add(lane.index(), why, decisions);
     }
 
+    /// A carrier is in use, and not known to be out.
+    pub fn carrier_opened(&self, carrier: &Arc<str>) {
+        self.record_out(carrier, false);
+    }
+
+    fn record_out(&self, carrier: &Arc<str>, out: bool) {
+        let label = KeyValue::new("carrier", Arc::clone(carrier));
+        self.carrier_out.record(u64::from(out), &[label]);
+    }
+
     /// A carrier counts as being out, because of what `why` says, or, without it, no longer.
-    pub fn carrier_changed(&self, carrier: &str, why: Option<&str>) {
+    pub fn carrier_changed(&self, carrier: &Arc<str>, why: Option<&str>) {
+        self.record_out(carrier, why.is_some());
+        let carrier: &str = carrier;
         if let Some(why) = why {
             tracing::warn!(carrier, why, "a carrier is out: its jobs are parked");
         } else {

@@ -237,6 +237,8 @@ async fn what_happened_is_shown_exactly() {
     telemetry.meter_mode(MeterMode::Local);
     telemetry.waited(Lane::Transactional, Duration::from_millis(3));
     telemetry.called(&"default".into(), Duration::from_millis(300));
+    telemetry.carrier_opened(&"default".into());
+    telemetry.carrier_changed(&"bulk".into(), Some("it hangs"));
     let (_, text) = server.get("/metrics").await;
     let shown = samples(&text);
     let expected = [
@@ -254,6 +256,8 @@ async fn what_happened_is_shown_exactly() {
             "5",
         ),
         ("lanekeeper_duplicates_total{kind=\"possible\"}", "1"),
+        ("lanekeeper_carrier_out{carrier=\"default\"}", "0"),
+        ("lanekeeper_carrier_out{carrier=\"bulk\"}", "1"),
         ("lanekeeper_in_flight{lane=\"transactional\"}", "2"),
         ("lanekeeper_oldest_seconds{lane=\"marketing\"}", "1.5"),
         ("lanekeeper_meter_mode{mode=\"local\"}", "1"),

@@ -135,6 +135,9 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
             .iter()
             .map(|carrier| Breaker::new(carrier.breaker))
             .collect();
+        for carrier in world.fleet.iter() {
+            world.telemetry.carrier_opened(&carrier.name);
+        }
         Self {
             queues: [LaneQueue::new(holds), LaneQueue::new(HoldLimits::NONE)],
             reached: ReachedCeilings::default(),
