@@ -157,6 +157,21 @@ async fn without_a_broker_each_program_ends_with_an_error() {
 }
 
 #[tokio::test]
+async fn a_refused_log_in_is_not_tried_again() {
+    let mut place = place();
+    let broker = place.url.rsplit_once('@').unwrap().1;
+    place.url = format!("amqp://stranger:S3NTINEL@{broker}");
+    for (language, said) in failures(&place).await {
+        assert_eq!(
+            said.matches("ACCESS_REFUSED").count(),
+            1,
+            "{language:?}: {said}"
+        );
+        assert!(!said.contains("S3NTINEL"), "{language:?}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn under_an_alarm_each_program_ends_by_its_time_out() {
     let rabbit = Rabbit::start().await;
     let mut place = place();
