@@ -19,3 +19,5 @@ pub use lane::{Hint, Lane, LaneHints, LaneRule, Origin, Priority, UnrecognisedHi
 pub use names::{Prefix, PrefixError, routing_key};
 pub use options::Options;
 pub use publisher::Publisher;
+
+pub use jiff::Timestamp;
