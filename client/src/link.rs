@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lapin::options::ConfirmSelectOptions;
 use lapin::{Channel, Connection, ConnectionProperties, ErrorKind};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use crate::wire::{Endpoint, explain};
 use crate::{ConnectError, Options};
@@ -91,12 +91,12 @@ impl Link {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes leave of the broker, until `deadline`. One that is frozen or reads no more is left
-    /// without a farewell.
-    pub(crate) async fn close(&self, deadline: Instant) {
-        if self.is_connected() {
+    /// Takes leave of the broker, for at most `limit`. One that reads nothing for now, or is
+    /// frozen, is left without.
+    pub(crate) async fn close(&self, limit: Duration) {
+        if self.is_connected() && !self.is_blocked() {
             let farewell = self.connection.close(200, "goodbye".into());
-            drop(tokio::time::timeout_at(deadline, farewell).await);
+            drop(timeout(limit, farewell).await);
         }
     }
 }

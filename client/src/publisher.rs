@@ -85,16 +85,15 @@ impl Publisher {
     }
 
     /// Waits for what is under way, for at most as long as one publish may take, and takes leave
-    /// of the broker. What is published from now on fails.
+    /// of the broker, for at most as long as it may take to confirm. What is published from now on
+    /// fails.
     pub async fn close(&self) {
         let patience = self.options.connect_timeout + self.options.confirm_timeout;
-        let deadline = Instant::now() + patience;
-        let all = timeout_at(deadline, self.under_way.acquire_many(CHANNELS)).await;
+        let all = timeout(patience, self.under_way.acquire_many(CHANNELS)).await;
         self.under_way.close();
         drop(all);
         if let Some(link) = self.link.lock().await.take() {
-            link.close(deadline.max(Instant::now() + self.options.confirm_timeout))
-                .await;
+            link.close(self.options.confirm_timeout).await;
         }
     }
 
