@@ -17,7 +17,7 @@ async fn main() -> ExitCode {
         "amqp://guest:guest@127.0.0.1:5672",
     ));
     options.prefix = or("LANEKEEPER__AMQP__PREFIX", "lanekeeper");
-    options.name = "checkout journey".to_owned();
+    options.name = "checkout journey".into();
     match publish(options, &id).await {
         Ok(()) => println!("stored: {id}"),
         Err(error) => {

@@ -34,43 +34,49 @@ fn with(field: Field, value: Value) -> Value {
     job
 }
 
-/// Good and bad values of a field, which schema and worker agree about.
-fn values(field: Field) -> (Vec<Value>, Vec<Value>) {
-    let text = || {
-        let good = vec![json!("a"), json!(""), json!("line\nbreak"), Value::Null];
-        (good, vec![json!(7), json!(["a"]), json!({}), json!("a\0")])
-    };
-    let object = || {
-        let deep = json!({"a": [1, {"b": ["\0"]}]});
-        let good = vec![json!({}), json!({"a": [1, {"b": null}]}), Value::Null];
-        (good, vec![json!([]), json!("{}"), deep, json!({"\0": 1})])
-    };
-    let instant = || {
-        let good = [
-            "2026-01-31T09:00:00Z",
-            "2024-02-29t09:00:00.123456789+05:30",
-        ];
-        let mut bad = [
-            "",
-            "soon",
-            "2026-01-31",
-            "2026-02-29T09:00:00Z",
-            "2026-01-31T25:00:00Z",
-            "2026-01-31T09:00:00",
-        ]
-        .map(Value::from)
-        .to_vec();
-        bad.extend([json!(1_769_850_000), json!({})]);
-        let mut good = good.map(Value::from).to_vec();
-        good.push(Value::Null);
-        (good, bad)
-    };
-    let anything = || {
-        let good = ["high", "low", "api", "journey", "urgent", "\0"].map(Value::from);
-        let mut good = good.to_vec();
-        good.extend([json!(7), json!({}), Value::Null]);
-        (good, vec![])
-    };
+/// Values that schema and worker both take, and that both refuse.
+type GoodAndBad = (Vec<Value>, Vec<Value>);
+
+fn texts() -> GoodAndBad {
+    let good = vec![json!("a"), json!(""), json!("line\nbreak"), Value::Null];
+    (good, vec![json!(7), json!(["a"]), json!({}), json!("a\0")])
+}
+
+fn objects() -> GoodAndBad {
+    let deep = json!({"a": [1, {"b": ["\0"]}]});
+    let good = vec![json!({}), json!({"a": [1, {"b": null}]}), Value::Null];
+    (good, vec![json!([]), json!("{}"), deep, json!({"\0": 1})])
+}
+
+fn instants() -> GoodAndBad {
+    let good = [
+        "2026-01-31T09:00:00Z",
+        "2024-02-29t09:00:00.123456789+05:30",
+    ];
+    let mut bad = [
+        "",
+        "soon",
+        "2026-01-31",
+        "2026-02-29T09:00:00Z",
+        "2026-01-31T25:00:00Z",
+        "2026-01-31T09:00:00",
+    ]
+    .map(Value::from)
+    .to_vec();
+    bad.extend([json!(1_769_850_000), json!({})]);
+    let mut good = good.map(Value::from).to_vec();
+    good.push(Value::Null);
+    (good, bad)
+}
+
+fn hints() -> GoodAndBad {
+    let good = ["high", "low", "api", "journey", "urgent", "\0"].map(Value::from);
+    let mut good = good.to_vec();
+    good.extend([json!(7), json!({}), Value::Null]);
+    (good, vec![])
+}
+
+fn values(field: Field) -> GoodAndBad {
     match field {
         Field::Id => (
             vec![json!("a.B_9:-"), json!("x".repeat(128))],
@@ -134,10 +140,10 @@ fn values(field: Field) -> (Vec<Value>, Vec<Value>) {
         | Field::CampaignId
         | Field::JourneyId
         | Field::BatchId
-        | Field::Category => text(),
-        Field::Content | Field::Metadata => object(),
-        Field::EnqueuedAt | Field::NotBefore | Field::ExpiresAt => instant(),
-        Field::Priority | Field::Origin => anything(),
+        | Field::Category => texts(),
+        Field::Content | Field::Metadata => objects(),
+        Field::EnqueuedAt | Field::NotBefore | Field::ExpiresAt => instants(),
+        Field::Priority | Field::Origin => hints(),
     }
 }
 
