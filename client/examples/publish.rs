@@ -29,6 +29,9 @@ async fn main() -> ExitCode {
 }
 
 /// Makes the job, publishes it, and tries again with the same id while that may help.
+///
+/// # Errors
+/// When the job is not known to be stored.
 pub async fn publish(options: Options, id: &str) -> Result<(), PublishError> {
     let job = Job::new(id, "acme", Channel::Sms, "+447700900123")?
         .body("Your code is 123456")
