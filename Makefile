@@ -24,13 +24,14 @@ services-stop: ## End the services that `make services` started, and nothing els
 .PHONY: test
 test: ## Every test, on real services (ARGS="name" for some of them)
 	@scripts/services.sh packages
+	@scripts/clients.sh
 	@scripts/services.sh up test
 ifeq ($(strip $(ARGS)),)
-	$(CARGO) test --locked -- --skip scenarios:: --skip outages::
+	$(CARGO) test --locked --workspace -- --skip scenarios:: --skip outages::
 	# What measures runs alone: a busy machine is late, and a late Redis is an outage.
 	$(CARGO) test --locked --test it -- --test-threads=1 scenarios:: outages::
 else
-	$(CARGO) test --locked $(ARGS)
+	$(CARGO) test --locked --workspace $(ARGS)
 endif
 
 .PHONY: run
@@ -47,7 +48,7 @@ bench: ## Throughput against a bare consumer (ARGS=--quick for a short run)
 
 .PHONY: lint
 lint: ## Formatting, clippy and documentation, warnings being errors
-	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	@# The documentation of a program is for its developers: private items are part of it.
-	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --locked --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --locked --workspace --no-deps --document-private-items

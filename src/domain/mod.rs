@@ -2,25 +2,26 @@
 //!
 //! Everything here is pure: no I/O, no clock, no runtime, no logging. What a rule needs to know
 //! (the time, a store's answer) is passed in, so each rule can be tested by itself.
+//!
+//! The words that publishers use as well (identifiers, channels, lanes and the rule that chooses
+//! one) live in `lanekeeper-client`, so that they are written once; they are just as pure.
 
 mod budget;
-mod channel;
 mod event;
 mod headers;
-mod id;
 mod job;
-mod lane;
 mod outcome;
 mod phone;
 mod verdict;
 
 pub use budget::{Budget, BudgetError, Ceilings, Reserve};
-pub use channel::Channel;
 pub use event::OutcomeEvent;
 pub use headers::JobHeaders;
-pub use id::{AccountId, IdError, JobId};
 pub use job::{Content, Decoded, Job, JobHead, Payload};
-pub use lane::{Hint, Lane, LaneHints, LaneRule, Origin, Priority, UnrecognisedHints};
+pub use lanekeeper_client::{
+    AccountId, Channel, Hint, IdError, JobId, Lane, LaneHints, LaneRule, Origin, Priority,
+    UnrecognisedHints,
+};
 pub use outcome::{Failure, Field, Outcome, Refusal};
 pub use phone::{PhoneError, Region, normalise_number, normalise_sender};
 pub use verdict::{Counter, Limit, MeterMode, SentRecord, Verdict};

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use lapin::{Connection, ConnectionProperties, ErrorKind};
+use lapin::{Connection, ConnectionProperties};
 use tokio::time::timeout;
+
+pub use lanekeeper_client::wire::explain;
 
 use super::endpoint::Endpoint;
 use super::error::IntakeError;
@@ -73,18 +75,5 @@ pub(super) async fn close(connection: &Connection, limit: Duration) {
             tracing::debug!(error = %explain(&error), "a connection was gone already");
         }
         Err(_) => tracing::warn!("the broker did not take leave in time; leaving without it"),
-    }
-}
-
-/// What an error of the client library means, in fewer words than its own.
-#[must_use]
-pub fn explain(error: &lapin::Error) -> String {
-    match error.kind() {
-        ErrorKind::ProtocolError(error) => error.get_message().to_string(),
-        ErrorKind::IOError(error) => error.to_string(),
-        ErrorKind::MissingHeartbeatError => "the broker has fallen silent".to_owned(),
-        ErrorKind::InvalidChannelState(..) => "the channel is closed".to_owned(),
-        ErrorKind::InvalidConnectionState(_) => "the connection is closed".to_owned(),
-        _ => error.to_string(),
     }
 }

@@ -19,7 +19,7 @@ use crate::domain::{
 use fields::{Fields, Value, is_sound};
 
 /// The largest message that is read, in bytes.
-pub const MAX_PAYLOAD: usize = 256 * 1024;
+pub const MAX_PAYLOAD: usize = lanekeeper_client::MAX_JOB_BYTES;
 
 /// The longest channel name that an event repeats, in characters.
 const MAX_CHANNEL_ECHO: usize = 32;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use lanekeeper_client::wire::Late;
 use lapin::options::ConfirmSelectOptions;
 use lapin::types::ShortString;
 use lapin::{Channel, Connection};
@@ -12,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::dispatch::ports::PublishError;
 
-use super::batch::{self, Judged, Late};
+use super::batch::{self, Judged};
 use super::connection::{self, explain};
 use super::outgoing::Outgoing;
 
@@ -92,7 +93,7 @@ impl Link {
         self.check(&outlet)?;
         let channel = self.channel(&outlet, deadline).await?;
         let (judged, late) = batch::publish(&channel, messages, deadline).await;
-        if late.len() == 0 {
+        if late.is_empty() {
             self.put_back(channel);
         } else {
             self.watch(outlet.clone(), late, channel, deadline);

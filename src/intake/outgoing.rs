@@ -4,6 +4,7 @@
 //! received: a copied `x-death` header can stop dead-lettering on the whole broker, a copied
 //! `expiration` can lose the job, and a copied `user_id` is refused.
 
+use lanekeeper_client::wire::Message;
 use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 
@@ -52,6 +53,12 @@ impl Body {
             Self::Job(payload) => payload.as_bytes(),
             Self::Made(bytes) => bytes,
         }
+    }
+}
+
+impl AsRef<[u8]> for Body {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
     }
 }
 
@@ -122,6 +129,18 @@ impl Outgoing {
         match &self.message_id {
             Some(id) => properties.with_message_id(id.clone()),
             None => properties,
+        }
+    }
+
+    /// What is handed to the broker.
+    #[must_use]
+    pub fn into_message(self) -> Message<Body> {
+        Message {
+            properties: self.properties(),
+            exchange: self.exchange,
+            key: self.key,
+            mandatory: self.mandatory,
+            body: self.body,
         }
     }
 }

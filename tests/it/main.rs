@@ -6,11 +6,14 @@
 )]
 
 mod carriers;
+mod client;
 mod enqueue;
 mod intake;
 mod meter;
 mod operations;
 mod outages;
+mod publishing_docs;
 mod scenarios;
+mod schemas;
 mod settings;
 mod support;

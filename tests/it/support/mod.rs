@@ -1,6 +1,8 @@
 //! What the tests stand on: private services, worker processes, a stub carrier.
 
+pub mod exchange;
 pub mod jobs;
+pub mod programs;
 pub mod queues;
 pub mod rabbit;
 pub mod redis;

@@ -1,0 +1,23 @@
+#![doc = include_str!("../README.md")]
+
+mod channel;
+mod error;
+mod id;
+mod job;
+mod lane;
+mod link;
+mod names;
+mod options;
+mod publisher;
+pub mod wire;
+
+pub use channel::Channel;
+pub use error::{ConnectError, PublishError, Verdict};
+pub use id::{AccountId, IdError, JobId};
+pub use job::{Job, JobError, MAX_JOB_BYTES};
+pub use lane::{Hint, Lane, LaneHints, LaneRule, Origin, Priority, UnrecognisedHints};
+pub use names::{Prefix, PrefixError, routing_key};
+pub use options::Options;
+pub use publisher::Publisher;
+
+pub use jiff::Timestamp;

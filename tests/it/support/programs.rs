@@ -1,0 +1,155 @@
+//! The programs of docs/PUBLISHING.md, run as the page shows them.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use lanekeeper_client::Options;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
+
+#[path = "../../../client/examples/publish.rs"]
+#[expect(dead_code, reason = "the example's own `main`")]
+mod publish;
+
+/// The page.
+const PAGE: &str = include_str!("../../../docs/PUBLISHING.md");
+
+/// A program must have ended, or said something, within this.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What the page has programs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    Rust,
+    Python,
+    Node,
+}
+
+impl Language {
+    pub const ALL: [Self; 3] = [Self::Rust, Self::Python, Self::Node];
+}
+
+/// The text of a program on the page: the fenced block below its name.
+pub fn on_the_page(name: &str) -> &'static str {
+    let below = PAGE.split_once(&format!("\n`{name}`:\n\n```")).unwrap().1;
+    let block = below.split_once("\n```").unwrap().0;
+    block.split_once('\n').unwrap().1
+}
+
+/// The page's programs as files, and where they find their libraries.
+pub struct Programs {
+    directory: TempDir,
+    clients: PathBuf,
+}
+
+/// Where a program publishes or listens.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub url: String,
+    pub prefix: String,
+}
+
+impl Programs {
+    pub fn written() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["publish.py", "publish.js", "listen.py", "listen.js"] {
+            let text = format!("{}\n", on_the_page(name));
+            std::fs::write(directory.path().join(name), text).unwrap();
+        }
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let target = std::env::var_os("CARGO_TARGET_DIR");
+        let target = target.map_or_else(|| root.join("target"), |target| root.join(target));
+        let clients = target.join("clients");
+        let installed = ["python/pika", "node/node_modules/amqplib"];
+        for library in installed.map(|library| clients.join(library)) {
+            let shown = library.display();
+            assert!(library.exists(), "no {shown}: run scripts/clients.sh");
+        }
+        Self { directory, clients }
+    }
+
+    fn command(&self, interpreter: &str, file: &str, place: &Place) -> Command {
+        let mut command = Command::new(interpreter);
+        command
+            .arg(self.directory.path().join(file))
+            .env("PYTHONPATH", self.clients.join("python"))
+            .env("NODE_PATH", self.clients.join("node/node_modules"))
+            .env("LANEKEEPER__AMQP__URL", &place.url)
+            .env("LANEKEEPER__AMQP__PREFIX", &place.prefix)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Publishes the page's job with this id; gives what the program said of an error.
+    pub async fn publish(&self, language: Language, place: &Place, id: &str) -> Result<(), String> {
+        match language {
+            Language::Rust => {
+                let mut options = Options::new(&place.url);
+                options.prefix.clone_from(&place.prefix);
+                let published = publish::publish(options, id).await;
+                published.map_err(|error| error.to_string())
+            }
+            Language::Python => run(self.command("python3", "publish.py", place).arg(id)).await,
+            Language::Node => run(self.command("node", "publish.js", place).arg(id)).await,
+        }
+    }
+
+    /// Starts a program that listens for outcomes, on a queue of its own.
+    pub fn listen(&self, language: Language, place: &Place, queue: &str) -> Listener {
+        let mut command = match language {
+            Language::Rust => unreachable!("the page has no listener in Rust"),
+            Language::Python => self.command("python3", "listen.py", place),
+            Language::Node => self.command("node", "listen.js", place),
+        };
+        let mut child = command.env("QUEUE", queue).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Listener { child, lines }
+    }
+}
+
+/// Runs a program to its end; the error is what it wrote to standard error.
+async fn run(command: &mut Command) -> Result<(), String> {
+    let ended = timeout(LIMIT, command.output()).await;
+    let output = ended.expect("the program ends in time").unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() {
+        let said = text(&output.stdout);
+        assert!(said.starts_with("stored: "), "{said}");
+        return Ok(());
+    }
+    Err(text(&output.stderr))
+}
+
+/// A program that listens for outcomes.
+pub struct Listener {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Listener {
+    /// The next line that it prints.
+    pub async fn line(&mut self) -> String {
+        let line = timeout(LIMIT, self.lines.next_line()).await;
+        let line = line.expect("the listener says something in time").unwrap();
+        line.expect("the listener goes on")
+    }
+
+    /// Ends it, and waits for its end.
+    pub async fn end(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// What it writes to standard error before it fails.
+    pub async fn failure(self) -> String {
+        let output = timeout(LIMIT, self.child.wait_with_output()).await;
+        let output = output.expect("the listener ends in time").unwrap();
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+}
