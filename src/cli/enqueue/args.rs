@@ -195,8 +195,14 @@ impl Args {
         if self.course.state.is_some() {
             return self.course.state.clone();
         }
-        let mut name = (!is_stream(&self.file)).then(|| self.file.file_name())??.to_owned();
-        name.push(format!(".{}.{}.lanekeeper.json", self.account, self.batch.as_str()));
+        let mut name = (!is_stream(&self.file))
+            .then(|| self.file.file_name())??
+            .to_owned();
+        name.push(format!(
+            ".{}.{}.lanekeeper.json",
+            self.account,
+            self.batch.as_str()
+        ));
         Some(self.file.with_file_name(name))
     }
 }

@@ -38,7 +38,9 @@ pub(super) enum Plan {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(super) enum Undecided {
     /// The earlier run stopped part-way.
-    #[error("an earlier run of this batch stopped before its end; it is complete up to line {line} ({state})")]
+    #[error(
+        "an earlier run of this batch stopped before its end; it is complete up to line {line} ({state})"
+    )]
     Unfinished {
         /// The line up to which all is confirmed.
         line: u64,
@@ -170,7 +172,10 @@ mod tests {
     fn a_first_run_begins_at_the_first_row_whatever_was_chosen() {
         let now = identity("acme", "f", "o");
         for choice in CHOICES {
-            assert_eq!(planned(None, &now, choice), Ok(Plan::Queue(Mark::default())));
+            assert_eq!(
+                planned(None, &now, choice),
+                Ok(Plan::Queue(Mark::default()))
+            );
         }
     }
 
@@ -178,10 +183,13 @@ mod tests {
     fn an_unfinished_run_asks_for_a_choice() {
         let now = identity("acme", "f", "o");
         let of = |choice| planned(Some(state(false)), &now, choice);
-        assert_eq!(of(Some(Choice::Resume)), Ok(Plan::Queue(Mark {
+        assert_eq!(
+            of(Some(Choice::Resume)),
+            Ok(Plan::Queue(Mark {
                 line: 7,
                 counts: Counts::default()
-            })));
+            }))
+        );
         assert_eq!(of(Some(Choice::Restart)), Ok(Plan::Queue(Mark::default())));
         let undecided = of(None).unwrap_err();
         assert!(undecided.to_string().contains("up to line 7 (s.json)"));
@@ -215,7 +223,10 @@ mod tests {
                 ));
             }
             for now in [&file, &options] {
-                assert_eq!(of(now, Some(Choice::Restart)), Ok(Plan::Queue(Mark::default())));
+                assert_eq!(
+                    of(now, Some(Choice::Restart)),
+                    Ok(Plan::Queue(Mark::default()))
+                );
             }
         }
     }

@@ -152,7 +152,8 @@ impl Report {
             HumanCount(outcome.counts.rejected),
             HumanCount(outcome.counts.rows()),
         );
-        let next = "correct those rows and run it again, or leave --strict away to queue the others";
+        let next =
+            "correct those rows and run it again, or leave --strict away to queue the others";
         let mut report = self.of(outcome, Status::Refused);
         report.counts.not_queued += std::mem::take(&mut report.counts.queued);
         report.complete_to_line = 0;
@@ -283,7 +284,8 @@ impl Report {
             (
                 "duplicates",
                 duplicates,
-                "an earlier row has the same recipient; --allow-duplicates takes them too".to_owned(),
+                "an earlier row has the same recipient; --allow-duplicates takes them too"
+                    .to_owned(),
             ),
             ("rejected", rejected, self.listing()),
             ("not queued", not_queued, String::new()),
@@ -316,7 +318,11 @@ impl Report {
         let rate = HumanCount(self.rows_per_second);
         let to = self.destination.as_ref();
         let to = to.map(|to| format!("to {to} in {took:#}, {rate} a second"));
-        [to, ids].into_iter().flatten().collect::<Vec<_>>().join("; ")
+        [to, ids]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     fn listing(&self) -> String {

@@ -1,5 +1,6 @@
 //! The way of all rows from the file to the broker.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -84,10 +85,11 @@ impl Transfer<'_> {
         let (feed, hard) = (self.feed, self.stop.stages.hard.clone());
         let enough = self.stop.stages.soft.child_token();
         let chunks = stream::poll_fn(move |context| chunks.poll_recv(context));
-        let mut published = chunks
+        let published = chunks
             .take_until(enough.clone().cancelled_owned())
             .map(|chunk| publish(feed, chunk, &enough))
             .buffered(CHUNKS);
+        let mut published = pin!(published);
         let mut outcome = Outcome {
             complete_to_line: done,
             ..Outcome::default()

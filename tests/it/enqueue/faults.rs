@@ -35,7 +35,10 @@ async fn a_wrong_log_in_is_told_at_once() {
     let usual = crate::support::amqp_url();
     let password = usual.replace("guest:guest@", "guest:S3NTINEL@");
     let virtual_host = format!("{}/no-such-place", usual.trim_end_matches('/'));
-    for (url, expected) in [(password, "ACCESS_REFUSED"), (virtual_host, "no-such-place")] {
+    for (url, expected) in [
+        (password, "ACCESS_REFUSED"),
+        (virtual_host, "no-such-place"),
+    ] {
         let desk = Desk::on("enqueue", url);
         let file = desk.file("rows.jsonl", rows(1));
         let started = Instant::now();
@@ -128,7 +131,12 @@ async fn the_same_input_again_makes_the_same_jobs() {
         let run = desk.pipe(&rows(3), &["--priority", "high"]).await;
         assert_eq!(run.code, 0, "{run:?}");
         let jobs = desk.take_jobs("transactional").await;
-        seen.push(ids(&jobs).iter().map(ToString::to_string).collect::<Vec<_>>());
+        seen.push(
+            ids(&jobs)
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>(),
+        );
     }
     assert_eq!(seen[0].len(), 3);
     assert_eq!(seen[0], seen[1]);

@@ -132,7 +132,10 @@ async fn quiet_says_only_what_went_wrong() {
 #[tokio::test]
 async fn with_strict_one_bad_row_keeps_all_back() {
     let desk = Desk::new("enqueue");
-    let file = desk.file("rows.jsonl", rows(1_200) + "{\"to\":\"x\",\"body\":\"y\"}\n[]\n");
+    let file = desk.file(
+        "rows.jsonl",
+        rows(1_200) + "{\"to\":\"x\",\"body\":\"y\"}\n[]\n",
+    );
     let run = desk.run(&file, &["--strict"]).await;
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.stderr.contains("line 1201: to: "), "{run:?}");

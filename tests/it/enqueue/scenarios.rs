@@ -68,7 +68,11 @@ async fn a_million_rows_need_little_memory_and_are_queued_once() {
         report["rows_per_second"],
         peak / MEBIBYTE
     );
-    assert_eq!((run.code, &report["queued"]), (0, &json!(1_000_000)), "{run:?}");
+    assert_eq!(
+        (run.code, &report["queued"]),
+        (0, &json!(1_000_000)),
+        "{run:?}"
+    );
     assert_eq!(report["rows"], 1_000_000);
     assert!(peak > 0 && peak < 64 * MEBIBYTE, "{peak} bytes");
     assert_eq!(desk.queued("marketing").await, 1_000_000);
@@ -102,19 +106,27 @@ async fn rows_of_killed_runs_are_all_sent_and_sent_once() {
             assert_eq!(run.code, -1, "it was killed: {run:?}");
         }
     }
-    let run = desk.run(&file, &["--resume", "--json", "--origin", "api"]).await;
+    let run = desk
+        .run(&file, &["--resume", "--json", "--origin", "api"])
+        .await;
     let report = run.json();
     assert_eq!(run.code, 3, "{run:?}");
     let good = report["queued"].as_u64().unwrap() + report["already_queued"].as_u64().unwrap();
     assert_eq!(good, ROWS as u64, "{report}");
-    assert_eq!((&report["duplicates"], &report["rejected"]), (&json!(10), &json!(1)));
+    assert_eq!(
+        (&report["duplicates"], &report["rejected"]),
+        (&json!(10), &json!(1))
+    );
 
     let messages = desk.queued("transactional").await;
     let twice = messages - ROWS;
     let record = desk.place("accepted.jsonl");
     let config = WorkerConfig::new(&desk.prefix)
         .set("LANES__BUDGET_PER_SECOND", 1_000_000)
-        .set("CARRIERS__DEFAULT__SANDBOX_RECORD_FILE", record.to_str().unwrap());
+        .set(
+            "CARRIERS__DEFAULT__SANDBOX_RECORD_FILE",
+            record.to_str().unwrap(),
+        );
     let worker = Worker::start(&config).await;
     eventually("all is sent", Duration::from_secs(120), async || {
         let settled = worker.count("lanekeeper_outcomes_total", &[]).await
@@ -124,10 +136,14 @@ async fn rows_of_killed_runs_are_all_sent_and_sent_once() {
     .await;
     worker.stop().await;
     let record = std::fs::read_to_string(record).unwrap();
-    let id = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].to_string();
+    let id =
+        |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].to_string();
     let sent: Vec<String> = record.lines().map(id).collect();
     let distinct: HashSet<&String> = sent.iter().collect();
-    println!("figure: enqueue_killed rows={ROWS} kills={KILLS} queued_twice={twice} sent={}", sent.len());
+    println!(
+        "figure: enqueue_killed rows={ROWS} kills={KILLS} queued_twice={twice} sent={}",
+        sent.len()
+    );
     assert!(twice <= KILLS * WINDOW, "{twice} rows were queued twice");
     assert_eq!((sent.len(), distinct.len()), (ROWS, ROWS));
     desk.end().await;
@@ -152,11 +168,27 @@ async fn a_run_whose_broker_is_gone_can_be_resumed() {
     let waited = lost.elapsed();
     let report = run.json();
     let line = desk.confirmed_line(&file);
-    assert_eq!((run.code, &report["complete_to_line"]), (1, &json!(line)), "{run:?}");
+    assert_eq!(
+        (run.code, &report["complete_to_line"]),
+        (1, &json!(line)),
+        "{run:?}"
+    );
     assert!(waited > Duration::from_secs(25), "{waited:?}");
-    assert!(report["next"].as_str().unwrap().contains("--resume"), "{report}");
-    let figures = ["queued", "already_queued", "duplicates", "rejected", "not_queued"];
-    let sum: u64 = figures.iter().map(|name| report[name].as_u64().unwrap()).sum();
+    assert!(
+        report["next"].as_str().unwrap().contains("--resume"),
+        "{report}"
+    );
+    let figures = [
+        "queued",
+        "already_queued",
+        "duplicates",
+        "rejected",
+        "not_queued",
+    ];
+    let sum: u64 = figures
+        .iter()
+        .map(|name| report[name].as_u64().unwrap())
+        .sum();
     assert_eq!(report["rows"], sum, "{report}");
     rabbit.restart().await;
     let run = desk.run(&file, &["--resume", "--json"]).await;
@@ -165,7 +197,13 @@ async fn a_run_whose_broker_is_gone_can_be_resumed() {
     assert_eq!(report["already_queued"], line, "{report}");
     let messages = desk.queued("marketing").await;
     let mut told = String::new();
-    write!(told, "figure: enqueue_broker_gone stopped_at_line={line} after_s={} queued_twice={}", waited.as_secs(), messages - 100_000).unwrap();
+    write!(
+        told,
+        "figure: enqueue_broker_gone stopped_at_line={line} after_s={} queued_twice={}",
+        waited.as_secs(),
+        messages - 100_000
+    )
+    .unwrap();
     println!("{told}");
     assert!(messages - 100_000 <= WINDOW, "{messages} messages");
 }
