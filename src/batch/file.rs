@@ -104,7 +104,11 @@ impl BatchFile {
             format: hint.unwrap_or(Format::JsonLines),
         };
         let head = batch.head()?;
-        if hint.is_none() && !head.first().is_some_and(|line| line.starts_with(['{', '['])) {
+        if hint.is_none()
+            && !head
+                .first()
+                .is_some_and(|line| line.starts_with(['{', '[']))
+        {
             batch.format = Format::Csv;
         }
         match batch.format {

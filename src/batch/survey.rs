@@ -56,7 +56,11 @@ pub(super) fn survey(file: &Arc<File>) -> Result<Survey, FileError> {
         let fresh = &buffer[kept..kept + count];
         if bytes == 0 {
             refuse_other_kinds(fresh)?;
-            start = if fresh.starts_with(MARK) { MARK.len() as u64 } else { 0 };
+            start = if fresh.starts_with(MARK) {
+                MARK.len() as u64
+            } else {
+                0
+            };
         }
         hash.update(fresh);
         bytes += count as u64;
@@ -81,7 +85,10 @@ pub(super) fn survey(file: &Arc<File>) -> Result<Survey, FileError> {
 
 fn refuse_other_kinds(head: &[u8]) -> Result<(), FileError> {
     let text = head.strip_prefix(MARK).unwrap_or(head);
-    if let Some((_, kind)) = OTHER_KINDS.iter().find(|(magic, _)| text.starts_with(magic)) {
+    if let Some((_, kind)) = OTHER_KINDS
+        .iter()
+        .find(|(magic, _)| text.starts_with(magic))
+    {
         return Err(FileError::NotText { kind });
     }
     let marked = UTF16_MARKS.iter().any(|mark| head.starts_with(mark));

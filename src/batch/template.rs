@@ -42,7 +42,10 @@ impl Template {
         }
         let channel = (Field::Channel, batch.channel.as_str());
         let priority = batch.priority.map(|it| (Field::Priority, it.as_str()));
-        let further = batch.defaults.iter().map(|(field, value)| (*field, &**value));
+        let further = batch
+            .defaults
+            .iter()
+            .map(|(field, value)| (*field, &**value));
         let json = |(field, value): (Field, &str)| (field, json_string(value));
         Self {
             // A batch's id has no character that JSON escapes.

@@ -254,11 +254,7 @@ fn open(path: &Path) -> Result<BatchFile, FileError> {
 }
 
 /// Queues every good row and reports the others.
-pub async fn enqueue(
-    rows: Rows,
-    feed: &Feed,
-    errors: &mut (impl Write + Send),
-) -> Report {
+pub async fn enqueue(rows: Rows, feed: &Feed, errors: &mut (impl Write + Send)) -> Report {
     let (sender, mut lines) = mpsc::channel(CHUNKS);
     // Ends by itself: with the input, or when nobody takes its chunks any more.
     drop(tokio::task::spawn_blocking(move || {
