@@ -96,3 +96,78 @@ pub(super) fn read(
     // Nobody takes it after the run was stopped.
     let _ = chunks.blocking_send(chunk);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::batch::{Batch, BatchFile, BatchId, RowOptions};
+    use crate::domain::{AccountId, Channel, Origin};
+
+    fn chunks_of(text: &str, done: u64) -> Vec<Chunk> {
+        let batch = Batch {
+            account: AccountId::parse("acme").unwrap(),
+            channel: Channel::Sms,
+            origin: Origin::Campaign,
+            id: BatchId::parse("spring").unwrap(),
+            priority: None,
+            defaults: Vec::new(),
+            default_region: None,
+        };
+        let file = BatchFile::spool(text.as_bytes(), None).unwrap();
+        let rows = file.rows(&batch, RowOptions::default(), Timestamp::UNIX_EPOCH);
+        let (sender, mut receiver) = mpsc::channel(1_000);
+        read(rows.unwrap(), done, &sender);
+        std::iter::from_fn(|| receiver.try_recv().ok()).collect()
+    }
+
+    fn rows(count: u32, body: &str) -> String {
+        let mut rows = String::new();
+        for number in 0..count {
+            let to = 900_000 + number;
+            writeln!(rows, r#"{{"to":"+447700{to}","body":"{body}"}}"#).unwrap();
+        }
+        rows
+    }
+
+    #[test]
+    fn a_chunk_is_a_part_of_the_window() {
+        let chunks = chunks_of(&rows(1_200, "x"), 0);
+        let jobs: Vec<_> = chunks.iter().map(|chunk| chunk.jobs.len()).collect();
+        let lines: Vec<_> = chunks.iter().map(|chunk| chunk.last_line).collect();
+        let last: Vec<_> = chunks.iter().map(|chunk| chunk.after.is_some()).collect();
+        assert_eq!(jobs, [500, 500, 200]);
+        assert_eq!(lines, [500, 1_000, 1_200]);
+        assert_eq!(last, [false, false, true]);
+    }
+
+    #[test]
+    fn long_messages_end_a_chunk_earlier() {
+        let chunks = chunks_of(&rows(40, &"x".repeat(100_000)), 0);
+        let jobs: Vec<_> = chunks.iter().map(|chunk| chunk.jobs.len()).collect();
+        assert_eq!(jobs, [11, 11, 11, 7]);
+    }
+
+    #[test]
+    fn rows_that_an_earlier_run_has_finished_are_only_counted() {
+        let text = format!("{{}}\n{}{{}}\n", rows(1, "x").repeat(2) + &rows(3, "x"));
+        let chunks = chunks_of(&text, 4);
+        let [chunk] = &chunks[..] else {
+            panic!("one chunk: {chunks:?}")
+        };
+        let expected = Counts {
+            already_queued: 1,
+            duplicates: 2,
+            rejected: 2,
+            ..Counts::default()
+        };
+        assert_eq!(chunk.counts, expected);
+        let ids: Vec<_> = chunk.jobs.iter().map(|job| job.head.id.as_str()).collect();
+        assert_eq!(ids, ["spring-5", "spring-6"]);
+        let rejected: Vec<_> = chunk.rejected.iter().map(|error| error.line).collect();
+        assert_eq!(rejected, [7]);
+    }
+}

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
-use indicatif::{HumanCount, HumanDuration};
+use indicatif::HumanCount;
 use serde::Serialize;
 
 use crate::batch::RowError;
@@ -314,10 +315,10 @@ impl Report {
     fn sending(&self) -> String {
         let ids = self.first_id.as_ref().zip(self.last_id.as_ref());
         let ids = ids.map(|(first, last)| format!("ids {first} to {last}"));
-        let took = HumanDuration(std::time::Duration::from_secs_f64(self.seconds));
+        let took = duration(self.seconds);
         let rate = HumanCount(self.rows_per_second);
         let to = self.destination.as_ref();
-        let to = to.map(|to| format!("to {to} in {took:#}, {rate} a second"));
+        let to = to.map(|to| format!("to {to} in {took}, {rate} a second"));
         [to, ids]
             .into_iter()
             .flatten()
@@ -329,6 +330,33 @@ impl Report {
         match self.rejected_rows_not_listed {
             0 => String::new(),
             more => format!("{} of them not listed (--max-errors)", HumanCount(more)),
+        }
+    }
+}
+
+/// `0.4 s`, `12 s`, `3 min 5 s`.
+fn duration(seconds: f64) -> String {
+    let whole = Duration::from_secs_f64(seconds).as_secs();
+    match (whole / 60, whole % 60) {
+        (0, 0..10) => format!("{seconds:.1} s"),
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_as_precise_as_they_are_short() {
+        for (seconds, expected) in [
+            (0.04, "0.0 s"),
+            (9.96, "10.0 s"),
+            (12.7, "12 s"),
+            (185.0, "3 min 5 s"),
+        ] {
+            assert_eq!(duration(seconds), expected);
         }
     }
 }

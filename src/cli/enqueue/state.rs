@@ -28,7 +28,7 @@ impl Identity {
         Self {
             account: batch.account.to_string(),
             batch: batch.id.as_str().to_owned(),
-            file: file.digest().to_string(),
+            file: format!("sha256:{}", file.digest()),
             options: options_digest(file, batch, allow_duplicates),
         }
     }

@@ -40,6 +40,12 @@ pub struct Ended {
 }
 
 impl Ended {
+    /// The summary with single blanks.
+    pub fn summary(&self) -> String {
+        let words: Vec<_> = self.stdout.split_whitespace().collect();
+        words.join(" ")
+    }
+
     /// The summary of a run with `--json`.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("one object: {self:?}"))
