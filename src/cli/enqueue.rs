@@ -12,6 +12,7 @@ mod report;
 mod state;
 mod state_file;
 mod stop;
+mod summary;
 mod transfer;
 
 use std::io::{self, Write as _};

@@ -1,5 +1,6 @@
 //! The way of all rows from the file to the broker.
 
+use std::fmt;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -32,6 +33,16 @@ pub(super) enum Stopped {
     State(String),
     /// Somebody asked.
     Signal(Signal),
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broker(reason) => write!(f, "stopped: {reason}, for too long"),
+            Self::File(reason) | Self::State(reason) => write!(f, "stopped: {reason}"),
+            Self::Signal(signal) => write!(f, "stopped by {}", signal.name()),
+        }
+    }
 }
 
 /// What became of the rows.
