@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::error::FileError;
 use super::file::Digest;
-use super::lines::{LineEnd, Section};
+use super::lines::{LineEnd, Place, Section};
 
 /// How many bytes are looked at a time.
 const AT_A_TIME: usize = 64 * 1024;
@@ -35,8 +35,18 @@ pub(super) struct Survey {
     /// Its length, in bytes.
     pub(super) bytes: u64,
     /// Where its text begins: behind the byte order mark that some programs begin a file with.
-    pub(super) start: u64,
+    start: u64,
     pub(super) line_end: LineEnd,
+}
+
+impl Survey {
+    /// Where its first line begins.
+    pub(super) fn start(&self) -> Place {
+        Place {
+            offset: self.start,
+            lines: 0,
+        }
+    }
 }
 
 /// Reads the file from its start to its end.
