@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::MAX_ROW;
 use super::error::FileError;
 use super::header::Header;
 use super::lines::Lines;
@@ -179,15 +180,22 @@ impl BatchFile {
     }
 }
 
-/// The first lines that are not blank, without surrounding blanks.
-fn head(lines: Lines) -> Result<Vec<String>, FileError> {
-    let mut rows = RawRows::new(lines, None);
+/// The first lines that are not blank, without surrounding blanks. Of longer lines than a row may
+/// be only the beginning.
+fn head(mut lines: Lines) -> Result<Vec<String>, FileError> {
     let mut head = Vec::new();
-    while head.len() < LOOKED_AT {
-        let Some(row) = rows.next()? else { break };
-        match row.text.map(str::trim) {
-            Some("") => {}
-            text => head.push(text.unwrap_or("").to_owned()),
+    let mut line = Vec::new();
+    let mut more = true;
+    while more && head.len() < LOOKED_AT {
+        line.clear();
+        more = lines.read(|piece| {
+            if line.len() < MAX_ROW {
+                line.extend_from_slice(piece);
+            }
+        })?;
+        let text = String::from_utf8_lossy(&line).trim().to_owned();
+        if !text.is_empty() {
+            head.push(text);
         }
     }
     Ok(head)

@@ -61,3 +61,53 @@ impl Quoting {
         self.place == Place::Quoted
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a cell is open behind the text, and whether a quote was misplaced in it; the same
+    /// wherever the text is cut.
+    fn behind(text: &str) -> (bool, bool) {
+        let follow = |pieces: [&[u8]; 2]| {
+            let mut quoting = Quoting::new(b',');
+            pieces.iter().for_each(|piece| quoting.follow(piece));
+            (quoting.is_open(), quoting.misplaced)
+        };
+        let whole = follow([text.as_bytes(), b""]);
+        for place in 0..text.len() {
+            let (one, other) = text.as_bytes().split_at(place);
+            assert_eq!(follow([one, other]), whole, "{text:?} cut at {place}");
+        }
+        whole
+    }
+
+    #[test]
+    fn quoted_cells_are_open_until_a_single_quote() {
+        for text in ["\"", "\"\"\"", "a,\"b\nc", "\"a\"\"", "\"a\",\"b,"] {
+            assert_eq!(behind(text), (true, false), "{text:?}");
+        }
+        for text in [
+            "",
+            "a\n",
+            "\"a\"\r\n",
+            "5\" b,c\"\n",
+            "\"a\nb\"\n",
+            "\"\"\"\"",
+        ] {
+            assert_eq!(behind(text), (false, false), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_behind_a_closing_quote_is_misplaced() {
+        for text in [
+            "\"a\"b\n",
+            "\"a\" ,b\n",
+            "\"say \"hi\"\"\n",
+            "\"a\n+44,\"b\n",
+        ] {
+            assert_eq!(behind(text), (false, true), "{text:?}");
+        }
+    }
+}
