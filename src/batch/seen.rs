@@ -43,3 +43,31 @@ fn number(channel: Channel, to: &str) -> Option<u64> {
     let digits: u64 = to.strip_prefix('+')?.parse().ok()?;
     (digits < 1 << DIGITS_BITS).then_some((channel as u64) << DIGITS_BITS | digits)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_channel_and_number_has_an_entry_of_its_own() {
+        let longest = "+999999999999999";
+        let phones = Channel::ALL
+            .into_iter()
+            .filter(|channel| channel.is_phone());
+        let entries: HashSet<_> = phones
+            .flat_map(|channel| ["+1", "+447700900123", longest].map(|to| number(channel, to)))
+            .collect();
+        assert_eq!(entries.len(), 15);
+        assert!(
+            entries
+                .iter()
+                .all(|entry| entry.is_some_and(|it| it < HASHED))
+        );
+    }
+
+    #[test]
+    fn what_is_no_number_is_hashed() {
+        assert_eq!(number(Channel::Push, "447700900123"), None);
+        assert_eq!(number(Channel::Sms, "+9999999999999999"), None);
+    }
+}

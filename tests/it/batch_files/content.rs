@@ -1,0 +1,134 @@
+//! What the jobs say that are made of rows.
+
+use jiff::Timestamp;
+use lanekeeper::batch::{BatchFile, FileError, Format, RowOptions, RowOutcome};
+use serde_json::{Value, json};
+
+use super::{AwkwardFile, Expected};
+
+fn file(text: &str) -> AwkwardFile {
+    AwkwardFile {
+        name: "content",
+        bytes: text.as_bytes().to_vec(),
+        default_body: Some("Default"),
+        expected: Expected::Refused(""),
+    }
+}
+
+/// The messages of the good rows.
+fn messages(text: &str) -> Vec<Value> {
+    let file = file(text);
+    let batch = BatchFile::spool(&file.bytes[..], None).unwrap();
+    let rows = batch.rows(&file.batch(), RowOptions::default(), Timestamp::UNIX_EPOCH);
+    let jobs = rows.unwrap().map(|row| match row.unwrap().outcome {
+        RowOutcome::Job(job) => serde_json::from_slice(job.payload.as_bytes()).unwrap(),
+        other => panic!("{other:?}"),
+    });
+    jobs.collect()
+}
+
+#[test]
+fn a_row_becomes_a_job_of_its_batch() {
+    let expected = json!({
+        "id": "spring-2", "account_id": "acme", "origin": "campaign", "batch_id": "spring",
+        "enqueued_at": "1970-01-01T00:00:00.000Z", "channel": "sms",
+        "to": "+447700900001", "body": "Hallo"
+    });
+    assert_eq!(
+        messages("to,body\n+447700900001,Hallo\n"),
+        [expected.clone()]
+    );
+    let json_lines = "\n{\"to\":\"+447700900001\",\"body\":\"Hallo\"}";
+    assert_eq!(messages(json_lines), [expected]);
+}
+
+#[test]
+fn bodies_pass_unchanged() {
+    for body in [
+        "=HYPERLINK(\"https://example.org\",\"x\")",
+        "+1+1",
+        "@SUM(1)",
+        " Hallo\r\nyou ",
+        "4.47901E+11",
+        "\u{202b}שלום\u{202c} e\u{301} \u{1f469}\u{200d}\u{1f467}",
+    ] {
+        let cell = body.replace('"', "\"\"");
+        let message = &messages(&format!("to,body\n+447700900001,\"{cell}\"\n"))[0];
+        assert_eq!(message["body"], body);
+    }
+}
+
+#[test]
+fn columns_of_other_names_are_metadata() {
+    let text = "to;First Name;metadata;traffic_lane\n\
+                +447700900001; Ann ;{\"n\":1.10};transactional\n\
+                +447700900002;;;\n";
+    let messages = messages(text);
+    let metadata = json!({"First Name": " Ann ", "n": 1.10, "traffic_lane": "transactional"});
+    assert_eq!(messages[0]["metadata"], metadata);
+    assert_eq!(messages[1].get("metadata"), None);
+    assert_eq!(messages[1]["body"], "Default");
+}
+
+#[test]
+fn a_default_body_is_not_added_to_content() {
+    let text = "{\"to\":\"+447700900001\",\"content\":{\"a\":1}}\n{\"to\":\"+447700900002\"}";
+    let messages = messages(text);
+    assert_eq!(messages[0].get("body"), None);
+    assert_eq!(messages[1]["body"], "Default");
+}
+
+#[test]
+fn duplicates_become_jobs_where_they_are_allowed() {
+    let file = file("to\n+447700900001\n+447700900001\n");
+    let batch = BatchFile::spool(&file.bytes[..], None).unwrap();
+    let options = RowOptions {
+        allow_duplicates: true,
+    };
+    let rows = batch.rows(&file.batch(), options, Timestamp::UNIX_EPOCH);
+    let jobs = rows.unwrap().map(|row| row.unwrap().outcome);
+    let jobs: Vec<_> = jobs.collect();
+    assert!(
+        matches!(jobs[..], [RowOutcome::Job(_), RowOutcome::Job(_)]),
+        "{jobs:?}"
+    );
+}
+
+#[test]
+fn a_named_format_is_taken_instead_of_the_one_that_is_told() {
+    let csv = "to,body\na,b\nc,d\n";
+    let refused = BatchFile::spool(csv.as_bytes(), Some(Format::JsonLines));
+    assert!(
+        matches!(refused, Err(FileError::NotJsonLines { .. })),
+        "{refused:?}"
+    );
+    let json = "{\"to\":\"+447700900001\"}";
+    let refused = BatchFile::spool(json.as_bytes(), Some(Format::Csv));
+    assert!(refused.is_err(), "{refused:?}");
+}
+
+#[test]
+fn a_file_that_changes_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = file("to\n+447700900001\n+447700900002\n");
+    let path = file.write(&folder);
+    let batch = BatchFile::open(&path, None).unwrap();
+    let rows =
+        |batch: &BatchFile| batch.rows(&file.batch(), RowOptions::default(), Timestamp::UNIX_EPOCH);
+    let begun = rows(&batch).unwrap();
+    std::fs::write(&path, "to\n+447700900001\n").unwrap();
+    assert!(matches!(rows(&batch), Err(FileError::Changed)));
+    let last = begun.last();
+    assert!(matches!(last, Some(Err(FileError::Changed))), "{last:?}");
+}
+
+#[test]
+fn what_cannot_be_opened_is_named() {
+    let open = |path: &std::path::Path| BatchFile::open(path, None).unwrap_err().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    assert!(
+        open(folder.path()).ends_with("is a directory; expected a file of CSV or JSON lines, or -")
+    );
+    let missing = open(&folder.path().join("missing.csv"));
+    assert!(missing.contains("missing.csv: No such file"), "{missing}");
+}
