@@ -1,5 +1,6 @@
 //! `lanekeeper enqueue` as a user runs it, on a real broker.
 
+mod corpus;
 mod desk;
 mod faults;
 mod rows;
