@@ -156,6 +156,7 @@ impl Report {
         let mut report = self.of(outcome, Status::Refused);
         report.counts.not_queued += std::mem::take(&mut report.counts.queued);
         report.state = None;
+        (report.first_id, report.last_id) = (None, None);
         report.complete_to_line = 0;
         report.rows_per_second = 0;
         report.exit_code = 2;

@@ -41,7 +41,7 @@ impl StateError {
     pub(super) const fn advice(&self) -> &'static str {
         match self {
             Self::Busy(_) => "wait for its end, or stop it",
-            Self::Foreign(_) => "remove it, or name another file by --state",
+            Self::Foreign(_) => "name another file by --state, or move that one away",
             Self::Unreadable { .. } | Self::Unwritable { .. } => {
                 "name a file in another directory by --state; without a state no run could go on \
                  after an interruption"
