@@ -93,16 +93,19 @@ struct Command<'a> {
 
 impl Command<'_> {
     async fn run(&self) -> Result<Report, Refusal> {
-        let file = self.open().await?;
-        if self.args.reading.dry_run {
-            let outcome = self.check(&file).await?;
-            return Ok(self.report().checked(outcome));
-        }
-        match self.args.state_path() {
-            Some(path) => self.run_with_state(&file, &path).await,
-            None if self.args.choice().is_some() => Err(Refusal::Usage(
+        let state = self.args.state_path();
+        if state.is_none() && self.args.choice().is_some() {
+            return Err(Refusal::Usage(
                 "--resume and --restart of piped input need the --state of its first run",
-            )),
+            ));
+        }
+        let file = self.open().await?;
+        match state {
+            _ if self.args.reading.dry_run => {
+                let outcome = self.check(&file).await?;
+                Ok(self.report().checked(outcome))
+            }
+            Some(path) => self.run_with_state(&file, &path).await,
             None => self.queue(&file, None).await,
         }
     }

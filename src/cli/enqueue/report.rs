@@ -84,7 +84,10 @@ impl Report {
         Self {
             status: Status::Refused,
             exit_code: 0,
-            file: file.display().to_string(),
+            file: match file.to_str() {
+                Some("-") => "standard input".to_owned(),
+                _ => file.display().to_string(),
+            },
             account: account.to_owned(),
             batch: batch.to_owned(),
             destination: None,
@@ -185,7 +188,8 @@ impl Report {
     pub(super) fn checked(self, outcome: Outcome) -> Self {
         Self {
             status: Status::Checked,
-            next: Some("leave --dry-run away to queue them".to_owned()),
+            next: (outcome.counts.good() > 0)
+                .then(|| "leave --dry-run away to queue them".to_owned()),
             ..self.ran(outcome)
         }
     }
