@@ -47,12 +47,12 @@ const FAREWELL: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// When the operating system allows no handlers for signals.
-pub async fn run(settings: Settings, args: Args) -> anyhow::Result<ExitCode> {
+pub async fn run(settings: Settings, args: &Args) -> anyhow::Result<ExitCode> {
     let stop = Stop::listen().context("cannot listen for signals")?;
     let command = Command {
         batch: args.batch(settings.jobs.default_region),
         options: super::amqp::options(&settings)?,
-        args: &args,
+        args,
         stop: &stop,
         now: Timestamp::now,
     };
@@ -103,7 +103,7 @@ impl Command<'_> {
         match state {
             _ if self.args.reading.dry_run => {
                 let outcome = self.check(&file).await?;
-                Ok(self.report().checked(outcome))
+                Ok(self.report().checked(&outcome))
             }
             Some(path) => self.run_with_state(&file, &path).await,
             None => self.queue(&file, None).await,
@@ -134,7 +134,7 @@ impl Command<'_> {
         if self.args.reading.strict {
             let checked = self.check(file).await?;
             if checked.counts.rejected > 0 {
-                return Ok(report.not_strict_enough(checked));
+                return Ok(report.not_strict_enough(&checked));
             }
         }
         // Again: what is wrong with the header must be known before anything is queued.
@@ -157,7 +157,7 @@ impl Command<'_> {
             destination: Some(destination),
             ..report
         };
-        Ok(report.ran(outcome))
+        Ok(report.ran(&outcome))
     }
 
     /// Reads every row, and queues none.

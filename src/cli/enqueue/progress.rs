@@ -53,7 +53,6 @@ impl Progress {
     pub(super) fn advance(&mut self, rows: u64, end: u64) {
         let now = Instant::now();
         match &mut self.shown {
-            Shown::Nothing => {}
             Shown::Bar(bar) => {
                 bar.set_position(end);
                 bar.set_message(rows_and_rate(rows, now - self.started));
@@ -62,7 +61,7 @@ impl Progress {
                 *next = now + EVERY;
                 self.say(self.line(rows, end, now - self.started));
             }
-            Shown::Lines { .. } => {}
+            Shown::Lines { .. } | Shown::Nothing => {}
         }
     }
 

@@ -148,7 +148,7 @@ impl Report {
     }
 
     /// The whole file was checked, and a bad row kept it from being queued.
-    pub(super) fn not_strict_enough(self, outcome: Outcome) -> Self {
+    pub(super) fn not_strict_enough(self, outcome: &Outcome) -> Self {
         let error = format!(
             "{} of {} rows are bad; nothing was queued, because of --strict",
             HumanCount(outcome.counts.rejected),
@@ -169,7 +169,7 @@ impl Report {
     }
 
     /// What a run did.
-    pub(super) fn ran(self, outcome: Outcome) -> Self {
+    pub(super) fn ran(self, outcome: &Outcome) -> Self {
         let (status, exit_code) = match &outcome.stopped {
             None if outcome.counts.rejected > 0 => (Status::Complete, 3),
             None => (Status::Complete, 0),
@@ -185,7 +185,7 @@ impl Report {
     }
 
     /// What a dry run found.
-    pub(super) fn checked(self, outcome: Outcome) -> Self {
+    pub(super) fn checked(self, outcome: &Outcome) -> Self {
         Self {
             status: Status::Checked,
             next: (outcome.counts.good() > 0)
@@ -194,7 +194,7 @@ impl Report {
         }
     }
 
-    fn of(self, outcome: Outcome, status: Status) -> Self {
+    fn of(self, outcome: &Outcome, status: Status) -> Self {
         let (first_id, last_id) = outcome.ids.clone().unzip();
         Self {
             status,

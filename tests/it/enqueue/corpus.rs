@@ -2,10 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::desk::{Desk, Ended};
 use crate::batch_files::{AwkwardFile, Expected, corpus};
+
+/// What is looked at of a job; one is nested deeper than a whole value may be.
+#[derive(Deserialize)]
+struct Ids {
+    id: String,
+    batch_id: String,
+}
 
 /// Runs the command on a file, in its own batch.
 async fn run(desk: &Desk, file: &AwkwardFile, batch: &str, more: &[&str]) -> Ended {
@@ -88,9 +96,9 @@ async fn of_every_third_file_the_expected_jobs_are_queued() {
     }
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for lane in ["marketing", "transactional"] {
-        for job in desk.take_jobs(lane).await {
-            let text = |field: &str| job[field].as_str().unwrap().to_owned();
-            found.entry(text("batch_id")).or_default().push(text("id"));
+        for message in desk.take_messages(lane).await {
+            let job: Ids = serde_json::from_slice(&message).unwrap();
+            found.entry(job.batch_id).or_default().push(job.id);
         }
     }
     let line = |id: &String| id.rsplit('-').next().unwrap().parse::<u64>().unwrap();

@@ -167,16 +167,25 @@ impl Desk {
 
     /// The jobs in a lane's queue, taken out of it.
     pub async fn take_jobs(&self, lane: &str) -> Vec<Value> {
+        let messages = self.take_messages(lane).await;
+        let jobs = messages
+            .iter()
+            .map(|message| serde_json::from_slice(message));
+        jobs.collect::<Result<_, _>>().unwrap()
+    }
+
+    /// The messages in a lane's queue, taken out of it.
+    pub async fn take_messages(&self, lane: &str) -> Vec<Vec<u8>> {
         let connection = connection(&self.amqp).await;
         let channel = connection.create_channel().await.unwrap();
         let queue = format!("{}.{lane}", self.prefix);
         let get = BasicGetOptions { no_ack: true };
-        let mut jobs = Vec::new();
+        let mut messages = Vec::new();
         while let Some(message) = channel.basic_get(queue.as_str().into(), get).await.unwrap() {
             assert_eq!(message.properties.delivery_mode(), &Some(2));
-            jobs.push(serde_json::from_slice(&message.data).unwrap());
+            messages.push(message.delivery.data);
         }
-        jobs
+        messages
     }
 
     /// How many messages are in a lane's queue.

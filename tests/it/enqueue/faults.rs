@@ -93,7 +93,8 @@ async fn a_signal_does_not_wait_for_a_broker_that_takes_nothing() {
     assert!(asked.elapsed() < Duration::from_secs(15), "{run:?}");
     let report = run.json();
     assert_eq!((run.code, &report["status"]), (130, &json!("stopped")));
-    assert_eq!(report["not_queued"], 10, "{report}");
+    // As many as it had read by then.
+    assert_eq!(report["not_queued"], report["rows"], "{report}");
     rabbit.clear_memory_alarm().await;
     let run = desk.run(&file, &["--resume", "--json"]).await;
     assert_eq!((run.code, &run.json()["queued"]), (0, &json!(10)));
