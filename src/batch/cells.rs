@@ -107,19 +107,16 @@ mod tests {
         Some(all)
     }
 
-    fn cells(cells: &[&str]) -> Option<Vec<String>> {
-        Some(cells.iter().map(|cell| (*cell).to_owned()).collect())
+    fn cells_of(row: &str) -> Vec<String> {
+        split(row).unwrap()
     }
 
     #[test]
     fn quotes_hide_delimiters_breaks_and_doubled_quotes() {
-        assert_eq!(split("a,,b"), cells(&["a", "", "b"]));
-        assert_eq!(
-            split("\"a,\r\nb\",\"\"\"c\"\"\""),
-            cells(&["a,\r\nb", "\"c\""])
-        );
-        assert_eq!(split("5\" screen,\"\""), cells(&["5\" screen", ""]));
-        assert_eq!(split(""), cells(&[""]));
+        assert_eq!(cells_of("a,,b"), ["a", "", "b"]);
+        assert_eq!(cells_of("\"a,\r\nb\",\"\"\"c\"\"\""), ["a,\r\nb", "\"c\""]);
+        assert_eq!(cells_of("5\" screen,\"\""), ["5\" screen", ""]);
+        assert_eq!(cells_of(""), [""]);
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl RawRows {
         if !self.lines.read(|piece| row.add(piece))? {
             return Ok(None);
         }
-        while row.quoting.is_some_and(|quoting| quoting.is_open()) {
+        while row.quoting.is_some_and(Quoting::is_open) {
             if !self.lines.read(|piece| row.add(piece))? {
                 return Err(FileError::UnclosedQuote { line });
             }

@@ -83,7 +83,7 @@ impl Rows {
                 template: Template::new(batch, now),
                 channel: batch.channel,
             },
-            seen: (!options.allow_duplicates).then(Seen::default),
+            seen: (!options.allow_duplicates).then(Seen::new),
             bytes,
             ended: false,
         }

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use lanekeeper::batch::{BatchFile, FileError, Format, RowOptions, RowOutcome};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{AwkwardFile, Expected};
@@ -34,12 +35,11 @@ fn a_row_becomes_a_job_of_its_batch() {
         "enqueued_at": "1970-01-01T00:00:00.000Z", "channel": "sms",
         "to": "+447700900001", "body": "Hallo"
     });
-    assert_eq!(
-        messages("to,body\n+447700900001,Hallo\n"),
-        [expected.clone()]
-    );
+    let csv = "to,body\n+447700900001,Hallo\n";
     let json_lines = "\n{\"to\":\"+447700900001\",\"body\":\"Hallo\"}";
-    assert_eq!(messages(json_lines), [expected]);
+    for text in [csv, json_lines] {
+        assert_eq!(messages(text), std::slice::from_ref(&expected), "{text}");
+    }
 }
 
 #[test]
@@ -55,6 +55,30 @@ fn bodies_pass_unchanged() {
         let cell = body.replace('"', "\"\"");
         let message = &messages(&format!("to,body\n+447700900001,\"{cell}\"\n"))[0];
         assert_eq!(message["body"], body);
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_the_usual_library_writes_is_read_alike(
+        bodies in prop::collection::vec("[a-c,;\"\r\n é]{0,12}x", 1..8),
+        crlf: bool,
+    ) {
+        let terminator = if crlf { csv::Terminator::CRLF } else { csv::Terminator::Any(b'\n') };
+        let mut writer = csv::WriterBuilder::new().terminator(terminator).from_writer(Vec::new());
+        writer.write_record(["to", "body"]).unwrap();
+        for (number, body) in bodies.iter().enumerate() {
+            writer.write_record([&format!("+44770090000{number}"), body]).unwrap();
+        }
+        let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
+        let messages = messages(&text);
+        let mut line = 2;
+        for (message, body) in messages.iter().zip(&bodies) {
+            prop_assert_eq!(&message["body"], body);
+            prop_assert_eq!(&message["id"], &format!("spring-{line}"));
+            line += 1 + body.matches('\n').count();
+        }
+        prop_assert_eq!(messages.len(), bodies.len());
     }
 }
 
