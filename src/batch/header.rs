@@ -82,7 +82,9 @@ fn best(attempts: impl Iterator<Item = Result<Attempt, FileError>>) -> Result<At
             Err(error) => failed = error,
         }
     }
-    best.ok_or(failed)
+    // What was read with a wrong separator says less than why the right one failed.
+    best.filter(|it| fit(&it.1).0 || matches!(failed, FileError::Empty))
+        .ok_or(failed)
 }
 
 /// The first row that is not blank, and the line where it starts.

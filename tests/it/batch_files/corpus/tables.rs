@@ -123,6 +123,11 @@ pub(super) fn quotes() -> Vec<AwkwardFile> {
             "line 3: a quoted cell",
         ),
         refused(
+            "quote-of-the-header-never-closed",
+            "to,\"body\n+447700900001,Hallo\n",
+            "line 1: a quoted cell",
+        ),
+        refused(
             "quote-closed-by-the-next-row",
             "to,body\n+447700900001,\"Hallo\n+447700900002,\"Hallo\"\n",
             "line 2: a quoted cell",
