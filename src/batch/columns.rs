@@ -126,8 +126,8 @@ mod tests {
     use super::*;
 
     fn parse(header: &str) -> Result<Columns, String> {
-        let mut cells = Cells::default();
-        cells.split(header, b',').unwrap();
+        let mut cells = Cells::new(b',');
+        cells.split(header);
         Columns::parse(&cells, 1).map_err(|error| error.to_string())
     }
 

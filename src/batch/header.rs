@@ -39,10 +39,8 @@ impl Header {
         let attempts = delimiters.into_iter().map(|delimiter| {
             let mut rows = RawRows::new(lines(start), Some(Quoting::new(delimiter)));
             let (header, line) = first_row(&mut rows)?;
-            let mut cells = Cells::default();
-            cells
-                .split(&header, delimiter)
-                .map_err(|_| FileError::UnclosedQuote { line })?;
+            let mut cells = Cells::new(delimiter);
+            cells.split(&header);
             Ok((delimiter, cells, line, rows.place()))
         });
         let (delimiter, cells, line, behind) = best(attempts)?;
@@ -60,9 +58,8 @@ impl Header {
 
     pub(super) fn notation(&self) -> Notation {
         Notation::Csv {
-            delimiter: self.delimiter,
             columns: Arc::clone(&self.columns),
-            cells: Cells::default(),
+            cells: Box::new(Cells::new(self.delimiter)),
         }
     }
 }
@@ -92,6 +89,9 @@ fn first_row(rows: &mut RawRows) -> Result<(String, u64), FileError> {
     while let Some(row) = rows.next()? {
         match row.text {
             None => return Err(FileError::LongHeader { line: row.line }),
+            Some(_) if row.misplaced_quote => {
+                return Err(FileError::UnclosedQuote { line: row.line });
+            }
             Some(text) if trim(text).is_empty() => {}
             Some(text) => return Ok((text.to_owned(), row.line)),
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::MAX_ROW;
-use super::cells::{Cells, MisplacedQuote, trim};
+use super::cells::{Cells, MISPLACED_QUOTE, trim};
 use super::columns::Columns;
 use super::error::{FileError, RowError};
 use super::raw_rows::{RawRow, RawRows};
@@ -60,11 +60,7 @@ pub struct Rows {
 /// How rows are written.
 pub(super) enum Notation {
     Json,
-    Csv {
-        delimiter: u8,
-        columns: Arc<Columns>,
-        cells: Cells,
-    },
+    Csv { columns: Arc<Columns>, cells: Cells },
 }
 
 impl Rows {
@@ -124,14 +120,11 @@ impl Maker {
         let mut draft = self.template.draft(raw.line);
         match &mut self.notation {
             Notation::Json => json::fill(&mut draft, text)?,
-            Notation::Csv {
-                delimiter,
-                columns,
-                cells,
-            } => {
-                cells
-                    .split(text, *delimiter)
-                    .map_err(|MisplacedQuote| RowError::row(raw.line, MisplacedQuote::REASON))?;
+            Notation::Csv { columns, cells } => {
+                if raw.misplaced_quote {
+                    return Err(RowError::row(raw.line, MISPLACED_QUOTE));
+                }
+                cells.split(text);
                 if cells.iter().all(|cell| trim(cell).is_empty()) {
                     return Ok(None);
                 }
