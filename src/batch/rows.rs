@@ -60,7 +60,10 @@ pub struct Rows {
 /// How rows are written.
 pub(super) enum Notation {
     Json,
-    Csv { columns: Arc<Columns>, cells: Cells },
+    Csv {
+        columns: Arc<Columns>,
+        cells: Box<Cells>,
+    },
 }
 
 impl Rows {
