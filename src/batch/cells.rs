@@ -1,85 +1,70 @@
 //! The cells of one row, without their quotes.
-//!
-//! Done here and not by a CSV library, because those read over what must be reported: a quote that
-//! is never closed (the rest of the file would become one message) and a text behind a closing one.
+
+use csv_core::{Reader, ReaderBuilder, Terminator};
+
+/// No text has it, so no row ends by it: where rows end has been decided before.
+const NEVER: Terminator = Terminator::Any(b'\0');
 
 /// The cells of a row. Kept for the next row, whose cells take their place.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Cells {
+    reader: Reader,
+    delimiter: u8,
     /// All cells, one after the other.
-    text: String,
+    text: Vec<u8>,
     /// Where each of them ends.
     ends: Vec<usize>,
+    /// How many there are.
+    count: usize,
 }
 
-/// A text stands behind a closing quote, or a quote is not closed.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct MisplacedQuote;
-
-impl MisplacedQuote {
-    /// What is to be done.
-    pub(super) const REASON: &str =
-        "a quoted cell goes on behind its closing quote; write a quote inside a quoted cell twice";
-}
+/// What is to be done about a text behind a closing quote. The CSV library reads over it.
+pub(super) const MISPLACED_QUOTE: &str =
+    "a quoted cell goes on behind its closing quote; write a quote inside a quoted cell twice";
 
 impl Cells {
+    /// No cells yet, of rows with this delimiter.
+    pub(super) fn new(delimiter: u8) -> Self {
+        let mut reader = ReaderBuilder::new();
+        Self {
+            reader: reader.delimiter(delimiter).terminator(NEVER).build(),
+            delimiter,
+            text: Vec::new(),
+            ends: Vec::new(),
+            count: 0,
+        }
+    }
+
     /// Takes the cells of a row, which has no line end at its end.
-    pub(super) fn split(&mut self, row: &str, delimiter: u8) -> Result<(), MisplacedQuote> {
-        self.text.clear();
-        self.ends.clear();
-        let mut rest = Some(row);
-        while let Some(cell) = rest {
-            rest = match cell.strip_prefix('"') {
-                Some(quoted) => self.quoted(quoted, delimiter)?,
-                None => self.unquoted(cell, delimiter),
-            };
-            self.ends.push(self.text.len());
-        }
-        Ok(())
-    }
-
-    /// Adds a cell; gives what stands behind its delimiter.
-    fn unquoted<'a>(&mut self, row: &'a str, delimiter: u8) -> Option<&'a str> {
-        let end = memchr::memchr(delimiter, row.as_bytes());
-        self.text.push_str(&row[..end.unwrap_or(row.len())]);
-        end.map(|end| &row[end + 1..])
-    }
-
-    /// The same for a cell whose opening quote has been read.
-    fn quoted<'a>(
-        &mut self,
-        mut row: &'a str,
-        delimiter: u8,
-    ) -> Result<Option<&'a str>, MisplacedQuote> {
-        loop {
-            let (part, behind) = row.split_once('"').ok_or(MisplacedQuote)?;
-            self.text.push_str(part);
-            match behind.as_bytes().first() {
-                None => return Ok(None),
-                Some(b'"') => self.text.push('"'),
-                Some(byte) if *byte == delimiter => return Ok(Some(&behind[1..])),
-                Some(_) => return Err(MisplacedQuote),
-            }
-            row = &behind[1..];
-        }
+    pub(super) fn split(&mut self, row: &str) {
+        let row = row.as_bytes();
+        // Cells are no longer than what they are read from, nor more than the delimiters allow.
+        self.text.resize(row.len(), 0);
+        self.ends
+            .resize(memchr::memchr_iter(self.delimiter, row).count() + 1, 0);
+        self.reader.reset();
+        let (_, _, length, count) = self.reader.read_record(row, &mut self.text, &mut self.ends);
+        let (text, ends) = (&mut self.text[length..], &mut self.ends[count..]);
+        // The end of the input ends the last cell.
+        let (.., last) = self.reader.read_record(b"", text, ends);
+        self.count = count + last;
     }
 
     pub(super) fn len(&self) -> usize {
-        self.ends.len()
+        self.count
     }
 
     /// The cells, from the first on.
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts
-            .zip(&self.ends)
-            .map(|(start, end)| &self.text[start..*end])
+        (0..self.count).filter_map(|index| self.get(index))
     }
 
     pub(super) fn get(&self, index: usize) -> Option<&str> {
-        let end = *self.ends.get(index)?;
-        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        Some(&self.text[start..end])
+        let ends = &self.ends[..self.count];
+        let end = *ends.get(index)?;
+        let start = index.checked_sub(1).map_or(0, |before| ends[before]);
+        // Cut at ASCII characters only, so it is whole characters again.
+        std::str::from_utf8(&self.text[start..end]).ok()
     }
 }
 
@@ -98,35 +83,23 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn split(row: &str) -> Option<Vec<String>> {
-        let mut cells = Cells::default();
-        cells.split(row, b',').ok()?;
+    fn cells_of(row: &str) -> Vec<String> {
+        let mut cells = Cells::new(b',');
+        // What stood there before leaves no trace.
+        cells.split("before,\"and\",more,,,,,,");
+        cells.split(row);
         let all: Vec<_> = cells.iter().map(str::to_owned).collect();
-        let one_by_one: Vec<_> = (0..cells.len()).filter_map(|at| cells.get(at)).collect();
-        assert_eq!(all, one_by_one);
-        Some(all)
-    }
-
-    fn cells(cells: &[&str]) -> Option<Vec<String>> {
-        Some(cells.iter().map(|cell| (*cell).to_owned()).collect())
+        assert_eq!(all.len(), cells.len());
+        all
     }
 
     #[test]
     fn quotes_hide_delimiters_breaks_and_doubled_quotes() {
-        assert_eq!(split("a,,b"), cells(&["a", "", "b"]));
-        assert_eq!(
-            split("\"a,\r\nb\",\"\"\"c\"\"\""),
-            cells(&["a,\r\nb", "\"c\""])
-        );
-        assert_eq!(split("5\" screen,\"\""), cells(&["5\" screen", ""]));
-        assert_eq!(split(""), cells(&[""]));
-    }
-
-    #[test]
-    fn misplaced_quotes_are_told() {
-        for row in ["\"a", "\"a\"b", "\"say \"hi\"\",b", "a,\"b\" ,c"] {
-            assert_eq!(split(row), None, "{row}");
-        }
+        assert_eq!(cells_of("a,,b"), ["a", "", "b"]);
+        assert_eq!(cells_of("a,"), ["a", ""]);
+        assert_eq!(cells_of("\"a,\r\nb\",\"\"\"c\"\"\""), ["a,\r\nb", "\"c\""]);
+        assert_eq!(cells_of("5\" screen,\"\""), ["5\" screen", ""]);
+        assert_eq!(cells_of("a\rb,c"), ["a\rb", "c"]);
     }
 
     #[test]
@@ -136,13 +109,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_the_usual_library_writes_is_read_alike(
+        fn what_was_written_is_read_alike(
             row in prop::collection::vec("[a-c,;\"\r\n é]{0,8}", 1..6)
         ) {
             let mut writer = csv::Writer::from_writer(Vec::new());
             writer.write_record(&row).unwrap();
             let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
-            prop_assert_eq!(split(text.strip_suffix('\n').unwrap()), Some(row));
+            prop_assert_eq!(cells_of(text.strip_suffix('\n').unwrap()), row);
         }
     }
 }

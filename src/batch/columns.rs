@@ -50,8 +50,8 @@ impl Columns {
     /// # Errors
     /// When it is none, or its columns cannot be told apart.
     pub(super) fn parse(header: &Cells, line: u64) -> Result<Self, FileError> {
-        if header.iter().any(is_value) {
-            return Err(FileError::NoHeader { line });
+        if !fit(header).0 {
+            return Err(without_recipients(header, line));
         }
         refuse_duplicates(header)?;
         let all: Vec<_> = header.iter().map(column).collect();
@@ -61,11 +61,6 @@ impl Columns {
             return Err(FileError::BatchColumn { name });
         }
         let place = |field: Field| all.iter().position(|it| *it == Column::Field(field));
-        if place(Field::To).is_none() {
-            return Err(FileError::MissingColumn {
-                found: names(header),
-            });
-        }
         let last_named = all.iter().rposition(|column| *column != Column::Unnamed);
         Ok(Self {
             width: last_named.map_or(0, |last| last + 1),
@@ -73,6 +68,15 @@ impl Columns {
             all,
         })
     }
+}
+
+/// There is no column `to`, or this is no header.
+fn without_recipients(header: &Cells, line: u64) -> FileError {
+    if header.iter().any(is_value) {
+        return FileError::NoHeader { line };
+    }
+    let found = names(header);
+    FileError::MissingColumn { found }
 }
 
 fn column(cell: &str) -> Column {
@@ -88,8 +92,8 @@ fn column(cell: &str) -> Column {
 
 fn refuse_duplicates(header: &Cells) -> Result<(), FileError> {
     let mut names = HashSet::new();
-    let named = header.iter().map(trim).filter(|name| !name.is_empty());
-    for name in named {
+    let given = header.iter().map(trim).filter(|name| !name.is_empty());
+    for name in given {
         if !names.insert(name.to_lowercase()) {
             return Err(FileError::DuplicateColumn { name: shown(name) });
         }
@@ -122,8 +126,8 @@ mod tests {
     use super::*;
 
     fn parse(header: &str) -> Result<Columns, String> {
-        let mut cells = Cells::default();
-        cells.split(header, b',').unwrap();
+        let mut cells = Cells::new(b',');
+        cells.split(header);
         Columns::parse(&cells, 1).map_err(|error| error.to_string())
     }
 
@@ -156,6 +160,11 @@ mod tests {
         );
         let missing = parse("phone,body|text").unwrap_err();
         assert!(missing.contains("missing column to") && missing.contains("`phone`, `body|text`"));
+    }
+
+    #[test]
+    fn a_column_s_name_may_have_digits() {
+        assert!(parse("to,visits 2024-01-31,me@home").is_ok());
     }
 
     #[test]

@@ -77,13 +77,11 @@ fn of_field(line: u64, field: Field, value: &str, channel: Channel) -> Result<&s
 
 /// The entries of a JSON object in a cell.
 fn object(line: u64, field: Field, cell: &str) -> Result<Vec<(String, &RawValue)>, RowError> {
-    match serde_json::from_str(cell) {
-        Ok(Entries(entries)) => Ok(entries),
-        Err(_) => {
-            let reason = "expected a JSON object in the cell, such as {\"table\":7}";
-            Err(RowError::new(line, field.as_str(), reason))
-        }
-    }
+    let Ok(Entries(entries)) = serde_json::from_str(cell) else {
+        let reason = "expected a JSON object in the cell, such as {\"table\":7}";
+        return Err(RowError::new(line, field.as_str(), reason));
+    };
+    Ok(entries)
 }
 
 /// What a row says for its job's metadata: columns of any other name, and an object.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{Read, Seek as _};
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -94,7 +94,6 @@ impl BatchFile {
     pub fn spool(mut input: impl Read, hint: Option<Format>) -> Result<Self, FileError> {
         let mut file = tempfile::tempfile().map_err(FileError::Spool)?;
         std::io::copy(&mut input, &mut file).map_err(FileError::Spool)?;
-        file.rewind().map_err(FileError::Spool)?;
         Self::of(file, hint)
     }
 

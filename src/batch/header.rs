@@ -39,10 +39,8 @@ impl Header {
         let attempts = delimiters.into_iter().map(|delimiter| {
             let mut rows = RawRows::new(lines(start), Some(Quoting::new(delimiter)));
             let (header, line) = first_row(&mut rows)?;
-            let mut cells = Cells::default();
-            cells
-                .split(&header, delimiter)
-                .map_err(|_| FileError::UnclosedQuote { line })?;
+            let mut cells = Cells::new(delimiter);
+            cells.split(&header);
             Ok((delimiter, cells, line, rows.place()))
         });
         let (delimiter, cells, line, behind) = best(attempts)?;
@@ -60,9 +58,8 @@ impl Header {
 
     pub(super) fn notation(&self) -> Notation {
         Notation::Csv {
-            delimiter: self.delimiter,
             columns: Arc::clone(&self.columns),
-            cells: Cells::default(),
+            cells: Box::new(Cells::new(self.delimiter)),
         }
     }
 }
@@ -82,7 +79,9 @@ fn best(attempts: impl Iterator<Item = Result<Attempt, FileError>>) -> Result<At
             Err(error) => failed = error,
         }
     }
-    best.ok_or(failed)
+    // What was read with a wrong separator says less than why the right one failed.
+    best.filter(|it| fit(&it.1).0 || matches!(failed, FileError::Empty))
+        .ok_or(failed)
 }
 
 /// The first row that is not blank, and the line where it starts.
@@ -90,6 +89,9 @@ fn first_row(rows: &mut RawRows) -> Result<(String, u64), FileError> {
     while let Some(row) = rows.next()? {
         match row.text {
             None => return Err(FileError::LongHeader { line: row.line }),
+            Some(_) if row.misplaced_quote => {
+                return Err(FileError::UnclosedQuote { line: row.line });
+            }
             Some(text) if trim(text).is_empty() => {}
             Some(text) => return Ok((text.to_owned(), row.line)),
         }

@@ -43,9 +43,8 @@ impl Quoting {
 
     fn behind(&mut self, byte: u8) -> Place {
         match (self.place, byte) {
-            (Place::CellStart | Place::BehindQuote, b'"') => Place::Quoted,
             (Place::Quoted, b'"') => Place::BehindQuote,
-            (Place::Quoted, _) => Place::Quoted,
+            (Place::CellStart | Place::BehindQuote, b'"') | (Place::Quoted, _) => Place::Quoted,
             (_, byte) if byte == self.delimiter => Place::CellStart,
             (Place::BehindQuote | Place::BehindCell, b'\r' | b'\n') => Place::BehindCell,
             (Place::BehindQuote | Place::BehindCell, _) => {
@@ -57,7 +56,7 @@ impl Quoting {
     }
 
     /// Whether the place is inside a quoted cell.
-    pub(super) fn is_open(&self) -> bool {
+    pub(super) fn is_open(self) -> bool {
         self.place == Place::Quoted
     }
 }
@@ -71,7 +70,9 @@ mod tests {
     fn behind(text: &str) -> (bool, bool) {
         let follow = |pieces: [&[u8]; 2]| {
             let mut quoting = Quoting::new(b',');
-            pieces.iter().for_each(|piece| quoting.follow(piece));
+            for piece in pieces {
+                quoting.follow(piece);
+            }
             (quoting.is_open(), quoting.misplaced)
         };
         let whole = follow([text.as_bytes(), b""]);

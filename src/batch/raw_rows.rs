@@ -19,6 +19,8 @@ pub(super) struct RawRow<'a> {
     pub(super) line: u64,
     /// The place in the file behind it, in bytes from its start.
     pub(super) end: u64,
+    /// A text stands behind a closing quote.
+    pub(super) misplaced_quote: bool,
     /// What it says; `None` when it is longer than any row may be.
     pub(super) text: Option<&'a str>,
 }
@@ -47,19 +49,21 @@ impl RawRows {
         if !self.lines.read(|piece| row.add(piece))? {
             return Ok(None);
         }
-        while row.quoting.is_some_and(|quoting| quoting.is_open()) {
+        while row.quoting.is_some_and(Quoting::is_open) {
             if !self.lines.read(|piece| row.add(piece))? {
                 return Err(FileError::UnclosedQuote { line });
             }
         }
         let several_lines = self.lines.place.lines > line;
         // Where the cell was meant to end cannot be known, nor which lines are rows.
-        if several_lines && row.quoting.is_some_and(|quoting| quoting.misplaced) {
+        let misplaced_quote = row.quoting.is_some_and(|quoting| quoting.misplaced);
+        if several_lines && misplaced_quote {
             return Err(FileError::UnclosedQuote { line });
         }
         Ok(Some(RawRow {
             line,
             end: self.lines.place.offset,
+            misplaced_quote,
             text: row.finish()?,
         }))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::MAX_ROW;
-use super::cells::{Cells, MisplacedQuote, trim};
+use super::cells::{Cells, MISPLACED_QUOTE, trim};
 use super::columns::Columns;
 use super::error::{FileError, RowError};
 use super::raw_rows::{RawRow, RawRows};
@@ -61,9 +61,8 @@ pub struct Rows {
 pub(super) enum Notation {
     Json,
     Csv {
-        delimiter: u8,
         columns: Arc<Columns>,
-        cells: Cells,
+        cells: Box<Cells>,
     },
 }
 
@@ -83,7 +82,7 @@ impl Rows {
                 template: Template::new(batch, now),
                 channel: batch.channel,
             },
-            seen: (!options.allow_duplicates).then(Seen::default),
+            seen: (!options.allow_duplicates).then(Seen::new),
             bytes,
             ended: false,
         }
@@ -124,14 +123,11 @@ impl Maker {
         let mut draft = self.template.draft(raw.line);
         match &mut self.notation {
             Notation::Json => json::fill(&mut draft, text)?,
-            Notation::Csv {
-                delimiter,
-                columns,
-                cells,
-            } => {
-                cells
-                    .split(text, *delimiter)
-                    .map_err(|MisplacedQuote| RowError::row(raw.line, MisplacedQuote::REASON))?;
+            Notation::Csv { columns, cells } => {
+                if raw.misplaced_quote {
+                    return Err(RowError::row(raw.line, MISPLACED_QUOTE));
+                }
+                cells.split(text);
                 if cells.iter().all(|cell| trim(cell).is_empty()) {
                     return Ok(None);
                 }

@@ -16,13 +16,20 @@ const PARTS: u64 = 16;
 /// Which recipients were there, by channel, in eight bytes each. Telephone numbers are told apart
 /// exactly; other recipients by 63 bits of a keyed hash, so that of a million of them two differing
 /// ones are taken for one with a probability below one in ten million.
-#[derive(Default)]
 pub(super) struct Seen {
-    parts: [HashSet<u64>; PARTS as usize],
+    parts: Vec<HashSet<u64>>,
     key: RandomState,
 }
 
 impl Seen {
+    /// Nobody yet.
+    pub(super) fn new() -> Self {
+        Self {
+            parts: (0..PARTS).map(|_| HashSet::new()).collect(),
+            key: RandomState::new(),
+        }
+    }
+
     /// Remembers a job's recipient. `false`: it was there already.
     pub(super) fn insert(&mut self, job: &Job) -> bool {
         let entry = self.entry(job);

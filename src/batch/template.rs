@@ -132,10 +132,6 @@ impl Draft {
         push_entry(&mut self.text, name);
         self.text.extend_from_slice(value);
     }
-
-    pub(super) fn has(&self, field: Field) -> bool {
-        self.given.has(field)
-    }
 }
 
 /// The fields that a row has.

@@ -1,7 +1,9 @@
 //! What the jobs say that are made of rows.
 
 use jiff::Timestamp;
-use lanekeeper::batch::{BatchFile, FileError, Format, RowOptions, RowOutcome};
+use lanekeeper::batch::{Batch, BatchFile, FileError, Format, RowOptions, RowOutcome};
+use lanekeeper::domain::{Field, Priority};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{AwkwardFile, Expected};
@@ -17,9 +19,12 @@ fn file(text: &str) -> AwkwardFile {
 
 /// The messages of the good rows.
 fn messages(text: &str) -> Vec<Value> {
-    let file = file(text);
-    let batch = BatchFile::spool(&file.bytes[..], None).unwrap();
-    let rows = batch.rows(&file.batch(), RowOptions::default(), Timestamp::UNIX_EPOCH);
+    messages_of(text, &file(text).batch())
+}
+
+fn messages_of(text: &str, batch: &Batch) -> Vec<Value> {
+    let file = BatchFile::spool(text.as_bytes(), None).unwrap();
+    let rows = file.rows(batch, RowOptions::default(), Timestamp::UNIX_EPOCH);
     let jobs = rows.unwrap().map(|row| match row.unwrap().outcome {
         RowOutcome::Job(job) => serde_json::from_slice(job.payload.as_bytes()).unwrap(),
         other => panic!("{other:?}"),
@@ -34,12 +39,32 @@ fn a_row_becomes_a_job_of_its_batch() {
         "enqueued_at": "1970-01-01T00:00:00.000Z", "channel": "sms",
         "to": "+447700900001", "body": "Hallo"
     });
-    assert_eq!(
-        messages("to,body\n+447700900001,Hallo\n"),
-        [expected.clone()]
-    );
+    let csv = "to,body\n+447700900001,Hallo\n";
     let json_lines = "\n{\"to\":\"+447700900001\",\"body\":\"Hallo\"}";
-    assert_eq!(messages(json_lines), [expected]);
+    for text in [csv, json_lines] {
+        assert_eq!(messages(text), std::slice::from_ref(&expected), "{text}");
+    }
+}
+
+#[test]
+fn a_row_may_differ_from_the_defaults() {
+    let mut batch = file("").batch();
+    batch.priority = Some(Priority::Low);
+    batch.defaults = vec![(Field::From, "Acme".to_owned())];
+    let csv = "to,body,from,priority,channel\n\
+               +447700900001,Hallo,Other,high,rcs\n\
+               +447700900002,Hallo,,,\n";
+    let json_lines = "{\"to\":\"+447700900001\",\"body\":\"Hallo\",\"from\":\"Other\",\
+                      \"priority\":\"high\",\"channel\":\"rcs\"}\n\
+                      {\"to\":\"+447700900002\",\"body\":\"Hallo\",\"from\":null}\n";
+    for text in [csv, json_lines] {
+        let messages = messages_of(text, &batch);
+        let fields = |place: usize| {
+            ["from", "priority", "channel"].map(|field| messages[place][field].clone())
+        };
+        assert_eq!(fields(0), ["Other", "high", "rcs"], "{text}");
+        assert_eq!(fields(1), ["Acme", "low", "sms"], "{text}");
+    }
 }
 
 #[test]
@@ -55,6 +80,48 @@ fn bodies_pass_unchanged() {
         let cell = body.replace('"', "\"\"");
         let message = &messages(&format!("to,body\n+447700900001,\"{cell}\"\n"))[0];
         assert_eq!(message["body"], body);
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_the_usual_library_writes_is_read_alike(
+        bodies in prop::collection::vec("[a-c,;\"\r\n é]{0,12}x", 1..8),
+        crlf: bool,
+    ) {
+        let terminator = if crlf { csv::Terminator::CRLF } else { csv::Terminator::Any(b'\n') };
+        let mut writer = csv::WriterBuilder::new().terminator(terminator).from_writer(Vec::new());
+        writer.write_record(["to", "body"]).unwrap();
+        for (number, body) in bodies.iter().enumerate() {
+            writer.write_record([&format!("+44770090000{number}"), body]).unwrap();
+        }
+        let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
+        let messages = messages(&text);
+        let mut line = 2;
+        for (message, body) in messages.iter().zip(&bodies) {
+            prop_assert_eq!(&message["body"], body);
+            prop_assert_eq!(&message["id"], &format!("spring-{line}"));
+            line += 1 + body.matches('\n').count();
+        }
+        prop_assert_eq!(messages.len(), bodies.len());
+    }
+}
+
+/// What belongs to the notation of either format, and little else.
+const ANYTHING: &str =
+    "(\u{feff})?(to,body\n|\"to\";body\r\n|\\{\"to\":)?[to,;\t\"\r\n{}:\\[\\]+47é \u{a0}]{0,80}";
+
+proptest! {
+    #[test]
+    fn no_text_stops_the_reading(text in ANYTHING, csv: bool) {
+        let hint = csv.then_some(Format::Csv);
+        let Ok(file) = BatchFile::spool(text.as_bytes(), hint) else {
+            return Ok(());
+        };
+        let batch = self::file("").batch();
+        let rows = file.rows(&batch, RowOptions::default(), Timestamp::UNIX_EPOCH).unwrap();
+        let places: Vec<_> = rows.map(|row| row.map(|row| (row.line, row.end)).unwrap()).collect();
+        prop_assert!(places.is_sorted_by(|one, next| one.0 < next.0 && one.1 < next.1));
     }
 }
 
