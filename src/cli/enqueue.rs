@@ -1,256 +1,232 @@
 //! `lanekeeper enqueue`: a file of rows becomes jobs in the queues.
 
-mod chunks;
-mod rows;
-mod shape;
+mod args;
+mod counts;
+mod keeper;
+mod plan;
+mod progress;
+mod publish;
+mod reading;
+mod refusal;
+mod report;
+mod state;
+mod state_file;
+mod stop;
+mod summary;
+mod transfer;
 
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use futures_util::{StreamExt as _, stream};
+use anyhow::Context as _;
 use jiff::Timestamp;
-use thiserror::Error;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-pub use rows::{Batch, BatchId, RowError};
+pub use args::Args;
 
-use chunks::{CHUNKS, Chunk, Done, publish, read_lines};
-
-use crate::dispatch::ports::PublishError;
-use crate::domain::{AccountId, Channel, Field, Origin, Priority};
-use crate::intake::{AmqpOptions, Endpoint, Feed, IntakeError, Names, Verdict};
+use crate::batch::{Batch, BatchFile, FileError, Format, RowOptions, Rows};
+use crate::intake::{AmqpOptions, Endpoint, Feed, IntakeError, Names};
 use crate::settings::Settings;
+
+use keeper::Keeper;
+use plan::{Mark, Plan, plan};
+use progress::Progress;
+use refusal::Refusal;
+use report::{Report, Status};
+use state::Identity;
+use state_file::StateFile;
+use stop::Stop;
+use transfer::{Errors, Outcome, Stopped, Transfer};
 
 /// How long taking leave of the broker may take.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-const HELP: &str = "\
-A row:
-  {\"to\":\"+447700900123\",\"body\":\"Your table is booked\",\"metadata\":{\"table\":7}}
-Fields of a row:
-  to, and body or content    required
-  channel, from, service_id, category, campaign_id, journey_id, priority
-                             instead of the options of that name
-  metadata, recipient_timezone, not_before, expires_at
-                             see docs/ARCHITECTURE.md; id, account_id, origin, batch_id and
-                             enqueued_at belong to the batch and may not stand in a row
-
-The job on line N of the file gets the id BATCH-N. Given again, the same file makes the same jobs,
-which workers recognise and do not send again. Use a new batch for new content: a changed line under
-an old batch is not sent while the first one is remembered (claims.life_s).
-
-Exit codes:
-  0  every row was queued
-  1  the file could not be read, or the broker could not be reached or did not take every row
-  2  wrong usage or settings, or the input is not one JSON object per line; nothing was queued
-  3  rows were rejected, and all others queued";
-
-/// Queue a file of messages, one JSON object per line with at least `to` and `body` or `content`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
-pub struct Args {
-    /// The file, or - for standard input
-    pub file: PathBuf,
-    /// The account that sends
-    #[arg(long, value_parser = account)]
-    pub account: AccountId,
-    /// The channel of rows that name none
-    #[arg(long, value_parser = channel)]
-    pub channel: Channel,
-    /// Where the messages come from: campaign, journey or api
-    #[arg(long, value_parser = origin)]
-    pub origin: Origin,
-    /// The batch's id
-    #[arg(long, value_parser = BatchId::parse)]
-    pub batch: BatchId,
-    /// The campaign
-    #[arg(long)]
-    pub campaign_id: Option<String>,
-    /// The journey
-    #[arg(long)]
-    pub journey_id: Option<String>,
-    /// The priority of rows that name none: high, normal or low
-    #[arg(long, value_parser = priority)]
-    pub priority: Option<Priority>,
-    /// The sender of rows that name none
-    #[arg(long)]
-    pub from: Option<String>,
-    /// The category of rows that name none
-    #[arg(long)]
-    pub category: Option<String>,
-    /// The messaging service of rows that name none
-    #[arg(long)]
-    pub service_id: Option<String>,
-}
-
-impl Args {
-    /// What all jobs share.
-    #[must_use]
-    pub fn batch(&self, options: &AmqpOptions) -> Batch {
-        let given = [
-            (Field::CampaignId, &self.campaign_id),
-            (Field::JourneyId, &self.journey_id),
-            (Field::From, &self.from),
-            (Field::Category, &self.category),
-            (Field::ServiceId, &self.service_id),
-        ];
-        let defaults = given
-            .into_iter()
-            .filter_map(|(field, value)| value.clone().map(|value| (field, value)));
-        Batch {
-            account: self.account.clone(),
-            channel: self.channel,
-            origin: self.origin,
-            id: self.batch.clone(),
-            priority: self.priority,
-            defaults: defaults.collect(),
-            default_region: options.default_region,
-        }
-    }
-}
-
-fn account(text: &str) -> Result<AccountId, String> {
-    AccountId::parse(text).map_err(|error| error.to_string())
-}
-
-fn channel(text: &str) -> Result<Channel, String> {
-    let known = || Channel::ALL.map(Channel::as_str).join(", ");
-    Channel::parse(text).ok_or_else(|| format!("expected one of {}", known()))
-}
-
-fn origin(text: &str) -> Result<Origin, String> {
-    let known = || Origin::ALL.map(Origin::as_str).join(", ");
-    Origin::parse(text).ok_or_else(|| format!("expected one of {}", known()))
-}
-
-fn priority(text: &str) -> Result<Priority, String> {
-    let known = || Priority::ALL.map(Priority::as_str).join(", ");
-    Priority::parse(text).ok_or_else(|| format!("expected one of {}", known()))
-}
-
-/// Why a batch could not be queued, or not all of it.
-#[derive(Debug, Error)]
-pub enum EnqueueError {
-    /// The file cannot be opened.
-    #[error("cannot open {path}: {why}")]
-    Open {
-        /// The file.
-        path: String,
-        /// What the system said.
-        why: io::Error,
-    },
-    /// A directory was named.
-    #[error("{path} is a directory; expected a file of JSON lines, or -")]
-    Directory {
-        /// The directory.
-        path: String,
-    },
-    /// The broker cannot be reached.
-    #[error("{0}{advice}", advice = advice(.0))]
-    Broker(IntakeError),
-}
-
-impl From<IntakeError> for EnqueueError {
-    fn from(error: IntakeError) -> Self {
-        Self::Broker(error)
-    }
-}
-
-fn advice(error: &IntakeError) -> &'static str {
-    match error.verdict() {
-        Verdict::Retry => "; `lanekeeper check` says what is reachable",
-        Verdict::GiveUp => "",
-    }
-}
-
-/// What became of a batch.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// The exchange and the broker, without user and password; empty when not known.
-    pub destination: String,
-    /// Rows that the broker has stored.
-    pub queued: u64,
-    /// Rows that are no jobs.
-    pub rejected: u64,
-    /// Up to this line every good row is stored.
-    pub stored_to_line: u64,
-    /// What stopped the batch before its end.
-    pub stopped_by: Option<String>,
-    /// What the input seems to be instead of JSON lines. Nothing was queued then.
-    pub mistaken: Option<&'static str>,
-}
-
-impl Report {
-    /// The exit code that says so.
-    #[must_use]
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self {
-                mistaken: Some(_), ..
-            } => 2,
-            Self {
-                stopped_by: Some(_),
-                ..
-            } => 1,
-            Self { rejected, .. } if *rejected > 0 => 3,
-            _ => 0,
-        }
-    }
-}
-
-impl std::fmt::Display for Report {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "queued {}", self.queued)?;
-        if !self.destination.is_empty() {
-            write!(f, " to {}", self.destination)?;
-        }
-        write!(f, ", rejected {}", self.rejected)?;
-        if let Some(reason) = &self.stopped_by {
-            let line = self.stored_to_line;
-            write!(f, "; stopped: {reason}; complete up to line {line}")?;
-            f.write_str(": give the same file again to queue the rest")?;
-        }
-        Ok(())
-    }
-}
-
-/// Runs the command: row errors go to standard error, the report to standard output.
+/// Runs the command: errors and progress go to standard error, the summary to standard output.
 ///
 /// # Errors
-/// When nothing could be done at all.
-pub async fn run(settings: Settings, args: Args) -> anyhow::Result<ExitCode> {
-    let options = super::amqp::options(&settings)?;
-    let report = queue_file(&args, options, &mut io::stderr()).await?;
-    if let Some(mistaken) = report.mistaken {
-        eprintln!("error: {mistaken}; write one JSON object per line");
-    } else if report.is_of_nothing() {
-        eprintln!("note: the input holds no rows");
-    }
-    println!("{report}");
-    Ok(report.exit_code().into())
+/// When the operating system allows no handlers for signals.
+pub async fn run(settings: Settings, args: &Args) -> anyhow::Result<ExitCode> {
+    let stop = Stop::listen().context("cannot listen for signals")?;
+    let command = Command {
+        batch: args.batch(settings.jobs.default_region),
+        options: super::amqp::options(&settings)?,
+        args,
+        stop: &stop,
+        now: Timestamp::now,
+    };
+    let report = command.run().await.unwrap_or_else(|refusal| {
+        let report = command.report();
+        report.refused(&refusal)
+    });
+    show(&report, &args.output);
+    Ok(report.exit_code.into())
 }
 
-/// The command, apart from where it takes its settings from and what it ends with. Row errors go
-/// to `errors`, one per line.
-///
-/// # Errors
-/// When nothing could be done at all.
-pub async fn queue_file(
-    args: &Args,
+/// Prints the report. What cannot be printed is lost; the exit code still says how it ended.
+fn show(report: &Report, output: &args::Output) {
+    let mut out = io::stdout().lock();
+    if let Some(error) = &report.error {
+        eprintln!("error: {error}");
+    }
+    if output.json {
+        let _ = serde_json::to_writer(&mut out, report);
+        let _ = writeln!(out);
+    } else if report.status == Status::Refused && report.rows == 0 {
+        if let Some(next) = &report.next {
+            eprintln!("next: {next}");
+        }
+    } else if report.exit_code != 0 || !output.quiet {
+        let _ = writeln!(out, "{report}");
+    }
+}
+
+/// One run of the command.
+struct Command<'a> {
+    args: &'a Args,
+    batch: Batch,
     options: AmqpOptions,
-    errors: &mut (impl Write + Send),
-) -> Result<Report, EnqueueError> {
-    let batch = args.batch(&options);
-    let input = open(&args.file)?;
-    let destination = destination(&options)?;
-    let feed = Feed::connect(options).await?;
-    let mut report = enqueue(input, &batch, &feed, errors).await;
-    report.destination = destination;
-    feed.close(Instant::now() + FAREWELL).await;
-    Ok(report)
+    stop: &'a Stop,
+    now: fn() -> Timestamp,
+}
+
+impl Command<'_> {
+    async fn run(&self) -> Result<Report, Refusal> {
+        let state = self.args.state_path();
+        if state.is_none() && self.args.choice().is_some() {
+            return Err(Refusal::Usage(
+                "--resume and --restart of piped input need the --state of its first run",
+            ));
+        }
+        let file = self.open().await?;
+        match state {
+            _ if self.args.reading.dry_run => {
+                let outcome = self.check(&file).await?;
+                Ok(self.report().checked(&outcome))
+            }
+            Some(path) => self.run_with_state(&file, &path).await,
+            None => self.queue(&file, None).await,
+        }
+    }
+
+    async fn run_with_state(&self, file: &BatchFile, path: &Path) -> Result<Report, Refusal> {
+        let (state, earlier) = StateFile::open(path)?;
+        let identity = Identity::of(file, &self.batch, self.args.reading.allow_duplicates);
+        match plan(earlier, &identity, self.args.choice(), path)? {
+            Plan::Finished(earlier) => Ok(self.report().kept_in(path).already_queued(&earlier)),
+            Plan::Queue(mark) => {
+                let kept = Kept {
+                    state: &state,
+                    identity,
+                    mark,
+                };
+                self.queue(file, Some(kept)).await
+            }
+        }
+    }
+
+    async fn queue(&self, file: &BatchFile, kept: Option<Kept<'_>>) -> Result<Report, Refusal> {
+        let report = match &kept {
+            Some(kept) => self.report().kept_in(kept.state.path()),
+            None => self.report(),
+        };
+        if self.args.reading.strict {
+            let checked = self.check(file).await?;
+            if checked.counts.rejected > 0 {
+                return Ok(report.not_strict_enough(&checked));
+            }
+        }
+        // Again: what is wrong with the header must be known before anything is queued.
+        let rows = self.rows(file)?;
+        let destination = destination(&self.options)?;
+        let feed = tokio::select! {
+            feed = Feed::connect(self.options.clone()) => feed?,
+            signal = self.stop.asked() => return Err(Refusal::Signal(signal)),
+        };
+        let line = kept.as_ref().map_or(0, |kept| kept.mark.line);
+        let keeper = kept.map(|kept| kept.begin(self.now)).transpose()?;
+        let transfer = Transfer {
+            feed: Some(&feed),
+            keeper,
+            ..self.transfer("queueing", file)
+        };
+        let outcome = transfer.run(rows, line).await;
+        feed.close(Instant::now() + FAREWELL).await;
+        let report = Report {
+            destination: Some(destination),
+            ..report
+        };
+        Ok(report.ran(&outcome))
+    }
+
+    /// Reads every row, and queues none.
+    async fn check(&self, file: &BatchFile) -> Result<Outcome, Refusal> {
+        let rows = self.rows(file)?;
+        let outcome = self.transfer("checking", file).run(rows, 0).await;
+        match outcome.stopped {
+            None => Ok(outcome),
+            Some(Stopped::Signal(signal)) => Err(Refusal::Signal(signal)),
+            Some(stopped) => Err(Refusal::Unreadable(stopped)),
+        }
+    }
+
+    fn rows(&self, file: &BatchFile) -> Result<Rows, FileError> {
+        let options = RowOptions {
+            allow_duplicates: self.args.reading.allow_duplicates,
+        };
+        file.rows(&self.batch, options, (self.now)())
+    }
+
+    fn transfer(&self, what: &'static str, file: &BatchFile) -> Transfer<'_> {
+        let output = &self.args.output;
+        Transfer {
+            feed: None,
+            keeper: None,
+            stop: self.stop,
+            progress: Progress::new(what, file.bytes(), !output.json && !output.quiet),
+            errors: Errors {
+                most: output.max_errors,
+                written: !output.json,
+            },
+        }
+    }
+
+    /// Opens the file; a long one, or a pipe, may take its time.
+    async fn open(&self) -> Result<BatchFile, Refusal> {
+        let (path, hint) = (self.args.file.clone(), self.args.reading.format);
+        let opening = tokio::task::spawn_blocking(move || open(&path, hint));
+        tokio::select! {
+            opened = opening => Ok(opened.expect("reading a file does not panic")?),
+            signal = self.stop.asked() => Err(Refusal::Signal(signal)),
+        }
+    }
+
+    fn report(&self) -> Report {
+        let args = self.args;
+        Report::new(&args.file, args.account.as_str(), args.batch.as_str())
+    }
+}
+
+fn open(path: &Path, hint: Option<Format>) -> Result<BatchFile, FileError> {
+    if path == Path::new("-") {
+        BatchFile::spool(io::stdin().lock(), hint)
+    } else {
+        BatchFile::open(path, hint)
+    }
+}
+
+/// A state, and what is known from it.
+struct Kept<'a> {
+    state: &'a StateFile,
+    identity: Identity,
+    mark: Mark,
+}
+
+impl<'a> Kept<'a> {
+    fn begin(self, now: fn() -> Timestamp) -> Result<Keeper<'a>, Refusal> {
+        Ok(Keeper::begin(self.state, self.identity, self.mark, now)?)
+    }
 }
 
 /// `lanekeeper.send at 127.0.0.1:5672`.
@@ -261,74 +237,4 @@ fn destination(options: &AmqpOptions) -> Result<String, IntakeError> {
         .split_once("://")
         .map_or(&*address, |(_, rest)| rest);
     Ok(format!("{exchange} at {address}"))
-}
-
-fn open(path: &Path) -> Result<Box<dyn Read + Send>, EnqueueError> {
-    if path == Path::new("-") {
-        return Ok(Box::new(io::stdin()));
-    }
-    let shown = path.display().to_string();
-    if path.is_dir() {
-        return Err(EnqueueError::Directory { path: shown });
-    }
-    match std::fs::File::open(path) {
-        Ok(file) => Ok(Box::new(file)),
-        Err(why) => Err(EnqueueError::Open { path: shown, why }),
-    }
-}
-
-/// Queues every good row of `input` and reports the others.
-pub async fn enqueue(
-    input: Box<dyn Read + Send>,
-    batch: &Batch,
-    feed: &Feed,
-    errors: &mut (impl Write + Send),
-) -> Report {
-    let (sender, mut lines) = mpsc::channel(CHUNKS);
-    // Ends by itself: with the input, or when nobody takes its chunks any more.
-    drop(tokio::task::spawn_blocking(move || {
-        read_lines(input, &sender);
-    }));
-    let mut report = Report::default();
-    let first = lines.recv().await;
-    if let Some(Ok(first)) = &first {
-        report.mistaken = shape::mistaken(first);
-    }
-    if report.mistaken.is_some() {
-        return report;
-    }
-    let rest = stream::poll_fn(|context| lines.poll_recv(context));
-    let chunks = stream::iter(first).chain(rest);
-    let mut published = chunks
-        .map(|chunk| async move { publish(feed, Chunk::of(batch, chunk, Timestamp::now())).await })
-        .buffered(CHUNKS);
-    while let Some(done) = published.next().await {
-        for error in &done.chunk.rejected {
-            // Where the errors cannot be shown they are still counted.
-            let _ = writeln!(errors, "{error}");
-        }
-        report.add(&done);
-        if report.stopped_by.is_some() {
-            break;
-        }
-    }
-    report
-}
-
-impl Report {
-    /// Whether the input was read to its end and had no rows.
-    fn is_of_nothing(&self) -> bool {
-        self.queued == 0 && self.rejected == 0 && self.stopped_by.is_none()
-    }
-
-    fn add(&mut self, done: &Done) {
-        self.queued += done.queued;
-        self.rejected += done.chunk.rejected.len() as u64;
-        let failed = done.failed.as_ref().map(PublishError::to_string);
-        let reason = failed.or_else(|| done.chunk.unreadable.clone());
-        match reason {
-            Some(reason) => self.stopped_by = Some(reason),
-            None => self.stored_to_line = self.stored_to_line.max(done.chunk.last_line),
-        }
-    }
 }

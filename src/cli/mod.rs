@@ -50,8 +50,10 @@ enum Command {
     /// Nothing is queued, sent or created on a service. Queues that exist are compared with the
     /// settings, and the sandbox's record file is opened, as a worker would open it.
     Check(check::Args),
-    /// Queue jobs from a file or from standard input.
-    Enqueue(enqueue::Args),
+    /// Queue a file of messages, CSV or JSON lines, one message per row.
+    ///
+    /// An interrupted run can be resumed, and a finished one is not repeated by mistake.
+    Enqueue(Box<enqueue::Args>),
 }
 
 const EXAMPLES: &str = "\
@@ -93,7 +95,7 @@ pub fn main(
             return USAGE.into();
         }
         (Command::Worker, Ok(settings)) => block_on(settings.worker.threads, worker::run(settings)),
-        (Command::Enqueue(args), Ok(settings)) => block_on(None, enqueue::run(settings, args)),
+        (Command::Enqueue(args), Ok(settings)) => block_on(None, enqueue::run(settings, &args)),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

@@ -1,0 +1,80 @@
+//! The recipients that a file has had so far.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
+
+use crate::domain::{Channel, Job};
+
+/// A telephone number has at most 15 digits: they need 50 bits.
+const DIGITS_BITS: u32 = 50;
+/// Marks what is not a telephone number.
+const HASHED: u64 = 1 << 63;
+/// The set is kept in so many parts. They grow one after the other, so that the set never needs
+/// twice its memory while it grows.
+const PARTS: u64 = 16;
+
+/// Which recipients were there, by channel, in eight bytes each. Telephone numbers are told apart
+/// exactly; other recipients by 63 bits of a keyed hash, so that of a million of them two differing
+/// ones are taken for one with a probability below one in ten million.
+pub(super) struct Seen {
+    parts: Vec<HashSet<u64>>,
+    key: RandomState,
+}
+
+impl Seen {
+    /// Nobody yet.
+    pub(super) fn new() -> Self {
+        Self {
+            parts: (0..PARTS).map(|_| HashSet::new()).collect(),
+            key: RandomState::new(),
+        }
+    }
+
+    /// Remembers a job's recipient. `false`: it was there already.
+    pub(super) fn insert(&mut self, job: &Job) -> bool {
+        let entry = self.entry(job);
+        self.parts[(entry % PARTS) as usize].insert(entry)
+    }
+
+    fn entry(&self, job: &Job) -> u64 {
+        number(job.channel, &job.to)
+            .unwrap_or_else(|| self.key.hash_one((job.channel, &job.to)) | HASHED)
+    }
+}
+
+/// A channel and a number in E.164 form, in one number of 54 bits.
+fn number(channel: Channel, to: &str) -> Option<u64> {
+    if !channel.is_phone() {
+        return None;
+    }
+    let digits: u64 = to.strip_prefix('+')?.parse().ok()?;
+    (digits < 1 << DIGITS_BITS).then_some((channel as u64) << DIGITS_BITS | digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_channel_and_number_has_an_entry_of_its_own() {
+        let longest = "+999999999999999";
+        let phones = Channel::ALL
+            .into_iter()
+            .filter(|channel| channel.is_phone());
+        let entries: HashSet<_> = phones
+            .flat_map(|channel| ["+1", "+447700900123", longest].map(|to| number(channel, to)))
+            .collect();
+        assert_eq!(entries.len(), 15);
+        assert!(
+            entries
+                .iter()
+                .all(|entry| entry.is_some_and(|it| it < HASHED))
+        );
+    }
+
+    #[test]
+    fn what_is_no_number_is_hashed() {
+        assert_eq!(number(Channel::Push, "447700900123"), None);
+        assert_eq!(number(Channel::Sms, "+9999999999999999"), None);
+    }
+}

@@ -1,0 +1,79 @@
+//! One chunk published, and published again where the broker has not taken it.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::dispatch::ports::PublishError;
+use crate::domain::Job;
+use crate::intake::Feed;
+
+use super::reading::Chunk;
+
+/// How long the broker may take nothing before the rest is given up.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The pause before a chunk is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A chunk that was published as far as possible.
+pub(super) struct Done {
+    /// The chunk; its counts are complete, its jobs gone.
+    pub(super) chunk: Chunk,
+    /// The ids of its first and last job.
+    pub(super) ids: Option<(String, String)>,
+    /// Why the rest of it was given up.
+    pub(super) failed: Option<PublishError>,
+}
+
+/// Publishes a chunk, and what was not stored again, until the broker has taken nothing for too
+/// long or the run has had `enough`. What is published twice has the same id. Without a feed
+/// everything counts as stored.
+pub(super) async fn publish(
+    feed: Option<&Feed>,
+    mut chunk: Chunk,
+    enough: &CancellationToken,
+) -> Done {
+    let mut jobs = std::mem::take(&mut chunk.jobs);
+    let total = jobs.len();
+    let id = |job: &Job| job.head.id.to_string();
+    let ids = jobs.first().map(id).zip(jobs.last().map(id));
+    let mut failed = None;
+    if let Some(feed) = feed {
+        let mut progress = Instant::now();
+        while !jobs.is_empty() {
+            let before = jobs.len();
+            failed = publish_once(feed, &mut jobs).await;
+            if jobs.len() < before {
+                progress = Instant::now();
+            }
+            if jobs.is_empty() || progress.elapsed() >= PATIENCE || enough.is_cancelled() {
+                break;
+            }
+            tokio::select! {
+                () = enough.cancelled() => break,
+                () = sleep(PAUSE) => {}
+            }
+        }
+    } else {
+        jobs.clear();
+    }
+    chunk.counts.queued = (total - jobs.len()) as u64;
+    chunk.counts.not_queued = jobs.len() as u64;
+    Done { chunk, ids, failed }
+}
+
+/// Publishes all of them, and leaves in `jobs` those that are not known to be stored.
+async fn publish_once(feed: &Feed, jobs: &mut Vec<Job>) -> Option<PublishError> {
+    let mut failed = None;
+    let mut results = feed.publish(jobs).await.into_iter();
+    jobs.retain(|_| match results.next() {
+        Some(Ok(())) => false,
+        Some(Err(error)) => {
+            failed = Some(error);
+            true
+        }
+        None => true,
+    });
+    failed
+}

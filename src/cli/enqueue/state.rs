@@ -1,0 +1,74 @@
+//! How far the queueing of a file has come, as it is kept between runs. It holds no recipients.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::batch::{Batch, BatchFile};
+
+use super::counts::Counts;
+
+/// The form of what is kept; another one is left alone.
+pub(super) const VERSION: u32 = 1;
+
+/// What is queued: the same twice makes the same jobs with the same ids.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    /// The account.
+    pub(super) account: String,
+    /// The batch.
+    pub(super) batch: String,
+    /// The digest of the file's bytes.
+    pub(super) file: String,
+    /// The digest of the options and settings that decide what becomes of a row.
+    pub(super) options: String,
+}
+
+impl Identity {
+    pub(super) fn of(file: &BatchFile, batch: &Batch, allow_duplicates: bool) -> Self {
+        Self {
+            account: batch.account.to_string(),
+            batch: batch.id.as_str().to_owned(),
+            file: format!("sha256:{}", file.digest()),
+            options: options_digest(file, batch, allow_duplicates),
+        }
+    }
+}
+
+/// Each value goes in with its name and length, so that no two lists of options look the same.
+fn options_digest(file: &BatchFile, batch: &Batch, allow_duplicates: bool) -> String {
+    let mut digest = Sha256::new();
+    let mut add = |name: &str, value: &str| {
+        digest.update(format!("{name}={}:{value}\n", value.len()));
+    };
+    add("channel", batch.channel.as_str());
+    add("origin", batch.origin.as_str());
+    add(
+        "priority",
+        batch.priority.map_or("", |priority| priority.as_str()),
+    );
+    for (field, value) in &batch.defaults {
+        add(field.as_str(), value);
+    }
+    add("default_region", &format!("{:?}", batch.default_region));
+    add("format", file.format().as_str());
+    add("allow_duplicates", &allow_duplicates.to_string());
+    format!("sha256:{:x}", digest.finalize())
+}
+
+/// How far it has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct State {
+    /// The form of this record.
+    pub(super) version: u32,
+    /// What is queued.
+    #[serde(flatten)]
+    pub(super) identity: Identity,
+    /// Up to the row that begins on this line every good row is confirmed; 0 before the first.
+    pub(super) confirmed_line: u64,
+    /// What became of the rows up to there.
+    pub(super) counts: Counts,
+    /// Whether that was the whole file.
+    pub(super) finished: bool,
+    /// When this was written, in RFC 3339.
+    pub(super) updated_at: String,
+}
