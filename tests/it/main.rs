@@ -6,6 +6,7 @@
 )]
 
 mod carriers;
+mod demo;
 mod enqueue;
 mod intake;
 mod meter;

@@ -1,0 +1,130 @@
+//! A batch file, read to be played: its first rows become offers, all of them are counted.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::scenario::Offer;
+use super::tally::ByLane;
+use crate::batch::{Batch, BatchFile, BatchId, FileError, RowError, RowOptions, RowOutcome};
+use crate::domain::{AccountId, Ceilings, Channel, Job, Lane, Origin};
+
+/// The most rejected rows that are kept to be shown.
+pub const SHOWN: usize = 10;
+
+/// What a file holds.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// Rows that are not blank.
+    pub rows: u64,
+    /// Rows that are jobs.
+    pub jobs: ByLane,
+    /// Rows skipped because an earlier one has their recipient.
+    pub duplicates: u64,
+    /// Rows that are no jobs.
+    pub rejected: u64,
+    /// The first of those.
+    pub rejections: Vec<RowError>,
+    /// The first jobs, as many as can be played, all offered at once.
+    pub offers: Vec<Offer>,
+    /// How many those are.
+    pub played: ByLane,
+}
+
+/// How many jobs of each lane leave within so many seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// The account's ceilings.
+    pub ceilings: Ceilings,
+    /// How long is played.
+    pub seconds: u32,
+}
+
+impl Room {
+    /// Whether one more job of a lane has room, when so many are there already.
+    fn takes(self, lane: Lane, taken: ByLane) -> bool {
+        let most = |lane| u64::from(self.ceilings.of_lane(lane)) * u64::from(self.seconds);
+        let all: u64 = taken.iter().sum();
+        all < most(Lane::Transactional) && taken[lane.index()] < most(lane)
+    }
+}
+
+/// Reads a file, or standard input for `-`, whose rows are a campaign's unless they say otherwise.
+///
+/// # Errors
+/// When it is refused as a whole.
+pub fn read(
+    path: &Path,
+    account: &AccountId,
+    channel: Channel,
+    room: Room,
+) -> Result<Contents, FileError> {
+    let file = if path == Path::new("-") {
+        BatchFile::spool(io::stdin(), None)?
+    } else {
+        BatchFile::open(path, None)?
+    };
+    let batch = Batch {
+        account: account.clone(),
+        channel,
+        origin: Origin::Campaign,
+        id: BatchId::parse("demo").expect("letters are an id"),
+        priority: None,
+        defaults: Vec::new(),
+        default_region: None,
+    };
+    let mut contents = Contents::default();
+    for row in file.rows(&batch, RowOptions::default(), Timestamp::now())? {
+        contents.rows += 1;
+        match row?.outcome {
+            RowOutcome::Job(job) => contents.add(*job, room),
+            RowOutcome::Duplicate => contents.duplicates += 1,
+            RowOutcome::Rejected(error) => contents.reject(error),
+        }
+    }
+    Ok(contents)
+}
+
+impl Contents {
+    fn add(&mut self, job: Job, room: Room) {
+        let lane = job.lane();
+        self.jobs[lane.index()] += 1;
+        if room.takes(lane, self.played) {
+            self.played[lane.index()] += 1;
+            self.offers.push(Offer {
+                at: Duration::ZERO,
+                id: job.head.id,
+                lane,
+                payload: job.payload.as_bytes().to_vec().into(),
+            });
+        }
+    }
+
+    fn reject(&mut self, error: RowError) {
+        self.rejected += 1;
+        if self.rejections.len() < SHOWN {
+            self.rejections.push(error);
+        }
+    }
+
+    /// Jobs that are not played.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        self.jobs.iter().sum::<u64>() - self.played.iter().sum::<u64>()
+    }
+
+    /// How long all jobs take, in seconds: each lane within its ceiling, and both within the
+    /// budget. `None` when some can never leave.
+    #[must_use]
+    pub fn seconds(&self, ceilings: Ceilings) -> Option<u64> {
+        let all: u64 = self.jobs.iter().sum();
+        let takes = |jobs: u64, lane: Lane| match ceilings.of_lane(lane) {
+            0 if jobs > 0 => None,
+            ceiling => Some(jobs.div_ceil(u64::from(ceiling.max(1)))),
+        };
+        let marketing = takes(self.jobs[Lane::Marketing.index()], Lane::Marketing)?;
+        Some(marketing.max(takes(all, Lane::Transactional)?))
+    }
+}
