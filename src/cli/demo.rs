@@ -3,6 +3,7 @@
 //! A [scenario] is offered to a [stage], the embedded world; a [tally] is kept of what happens
 //! there; [rules] judge it; the [screen] shows it, as a [table] or as [json].
 
+mod file;
 mod json;
 mod play;
 mod rules;
@@ -19,10 +20,12 @@ mod windows;
 mod words;
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::RangedU64ValueParser;
 
+use self::file::{Contents, Facts, Room};
 use self::play::{Ending, play};
 use self::rules::{Promises, Rule, judge};
 use self::scenario::{ACCOUNT, Offer, Scenario};
@@ -30,10 +33,21 @@ use self::screen::Screen;
 use self::stage::{Cast, Stage};
 use self::table::LaneNames;
 use self::tally::Second;
-use crate::domain::{Budget, Ceilings, Lane, Reserve};
+use super::USAGE;
+use crate::batch::FileError;
+use crate::domain::{AccountId, Budget, Ceilings, Channel, Lane, Reserve};
 
 /// The exit code of a command that was stopped by Ctrl-C, as shells have it.
 const INTERRUPTED: u8 = 130;
+
+/// The exit code when rows of a file were rejected.
+const REJECTED: u8 = 3;
+
+/// How many seconds messages are offered, unless set otherwise.
+const OFFERING: u32 = 8;
+
+/// How many seconds' worth of a file is played, unless set otherwise.
+const PLAYED: u32 = 20;
 
 /// How many seconds what was shed may take to drain when nothing more is offered.
 const DRAINING: u32 = 5;
@@ -49,20 +63,28 @@ Examples:
         more of everything
   lanekeeper demo --json | tail -n 1
         the summary, for scripts: figures, and each rule with whether it held
+  lanekeeper demo spring.csv --budget 50
+        the first rows of a file of your own, what is wrong with others, and how long all of it
+        would take; a row without priority or traffic_lane is a campaign's
 
 Exit codes:
   0    every rule held
   1    a rule was broken: the last lines say which
-  2    wrong usage
+  2    wrong usage, or a file that cannot be read
+  3    rows of the file were rejected, and all rules held
   130  stopped by Ctrl-C";
 
 /// What to play.
-#[derive(Debug, Clone, Copy, clap::Args)]
+#[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// How long messages are offered, in seconds: 3 to 60
-    #[arg(long, value_name = "S", default_value_t = 8, value_parser = within(3, 60))]
-    seconds: u32,
+    /// A file of messages to play instead of the example, CSV or JSON lines, or - for standard input
+    #[arg(conflicts_with_all = ["campaign_per_second", "otp_per_second"])]
+    file: Option<PathBuf>,
+    /// How long messages are offered, in seconds: 3 to 60 [default: 8]; with a file, how much of it
+    /// is played [default: 20]
+    #[arg(long, value_name = "S", value_parser = within(3, 60))]
+    seconds: Option<u32>,
     /// Campaign messages offered per second: 0 to 5000
     #[arg(long, value_name = "N", default_value_t = 250, value_parser = within(0, 5_000))]
     campaign_per_second: u32,
@@ -78,6 +100,12 @@ pub struct Args {
     /// Workers that share the budget: 1 to 16
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = within(1, 16))]
     workers: u32,
+    /// The account of a file's messages
+    #[arg(long, default_value = ACCOUNT, value_parser = AccountId::parse)]
+    account: AccountId,
+    /// The channel of a file's rows that name none
+    #[arg(long, default_value = "sms", value_parser = channel)]
+    channel: Channel,
     /// Print one JSON object per second, and one at the end
     #[arg(long)]
     json: bool,
@@ -87,10 +115,15 @@ fn within(least: u64, most: u64) -> RangedU64ValueParser<u32> {
     RangedU64ValueParser::new().range(least..=most)
 }
 
+fn channel(text: &str) -> Result<Channel, String> {
+    let known = || Channel::ALL.map(Channel::as_str).join(", ");
+    Channel::parse(text).ok_or_else(|| format!("expected one of {}", known()))
+}
+
 impl Args {
     fn scenario(&self) -> Scenario {
         Scenario {
-            seconds: self.seconds,
+            seconds: self.seconds.unwrap_or(OFFERING),
             campaign: self.campaign_per_second,
             passwords: self.otp_per_second,
         }
@@ -142,15 +175,56 @@ struct Programme {
     opening: String,
     closing: Box<dyn FnOnce(&Ending) -> String>,
     names: LaneNames,
+    file: Option<Facts>,
 }
 
-/// Plays the worked example and shows it. The exit code is 1 when a rule was broken.
+/// Plays the worked example, or a file, and shows it. The exit code is 1 when a rule was broken.
 ///
 /// # Errors
 /// When the output cannot be written.
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let cast = args.cast()?;
-    perform(example(&args, cast), cast, args.json).await
+    let programme = match &args.file {
+        None => example(&args, cast),
+        Some(path) => match read(path, &args, cast) {
+            Ok(contents) => of_file(contents, &args, cast),
+            Err(error) => {
+                eprintln!("error: {error}");
+                return Ok(USAGE.into());
+            }
+        },
+    };
+    perform(programme, cast, args.json).await
+}
+
+fn read(path: &Path, args: &Args, cast: Cast) -> Result<Contents, FileError> {
+    let room = Room {
+        ceilings: cast.ceilings,
+        seconds: args.seconds.unwrap_or(PLAYED),
+    };
+    file::read(path, &args.account, args.channel, room)
+}
+
+/// A file's first rows, as many as leave in the time that there is.
+fn of_file(mut contents: Contents, args: &Args, cast: Cast) -> Programme {
+    let ceilings = cast.ceilings;
+    let offers = std::mem::take(&mut contents.offers);
+    Programme {
+        offers: Box::new(offers.into_iter()),
+        promises: Promises {
+            ceilings,
+            passwords: Err("a file's messages are offered all at once".to_owned()),
+        },
+        // One more, because windows begin a little later than seconds.
+        most: args.seconds.unwrap_or(PLAYED) + 1,
+        opening: contents.opening(&args.account, ceilings, cast.workers),
+        names: LaneNames {
+            marketing: "mark.",
+            transactional: "trans",
+        },
+        file: Some(contents.facts(ceilings)),
+        closing: Box::new(move |ending| contents.closing(ceilings, ending)),
+    }
 }
 
 /// The worked example.
@@ -166,6 +240,7 @@ fn example(args: &Args, cast: Cast) -> Programme {
             marketing: "camp.",
             transactional: "pass.",
         },
+        file: None,
     }
 }
 
@@ -182,21 +257,23 @@ async fn perform(programme: Programme, cast: Cast, json: bool) -> anyhow::Result
         let show = |second: &Second| screen.second(second);
         let ending = play(stage, programme.offers, programme.most, interrupt(), show).await?;
         let rules = judge(&programme.promises, &ending);
-        screen.close(&(programme.closing)(&ending), &ending, &rules, None)?;
-        Ok(exit_code(&ending, &rules))
+        let closing = (programme.closing)(&ending);
+        let file = programme.file.as_ref();
+        screen.close(&closing, &ending, &rules, file)?;
+        Ok(exit_code(&ending, &rules, file))
     };
     performed.await.or_else(unless_nobody_reads)
 }
 
-fn exit_code(ending: &Ending, rules: &[Rule]) -> ExitCode {
+fn exit_code(ending: &Ending, rules: &[Rule], file: Option<&Facts>) -> ExitCode {
     if ending.interrupted {
         return INTERRUPTED.into();
     }
     let broken = rules.iter().any(|rule| rule.held == Some(false));
-    if broken {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
+    match file {
+        _ if broken => ExitCode::FAILURE,
+        Some(file) if file.rejected > 0 => REJECTED.into(),
+        _ => ExitCode::SUCCESS,
     }
 }
 

@@ -5,14 +5,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
+use super::play::Ending;
 use super::scenario::Offer;
 use super::tally::ByLane;
+use super::telling;
+use super::words::{about, count, grouped, wrapped};
 use crate::batch::{Batch, BatchFile, BatchId, FileError, RowError, RowOptions, RowOutcome};
 use crate::domain::{AccountId, Ceilings, Channel, Job, Lane, Origin};
 
 /// The most rejected rows that are kept to be shown.
-pub const SHOWN: usize = 10;
+const SHOWN: usize = 10;
 
 /// What a file holds.
 #[derive(Debug, Default)]
@@ -126,5 +130,101 @@ impl Contents {
         };
         let marketing = takes(self.jobs[Lane::Marketing.index()], Lane::Marketing)?;
         Some(marketing.max(takes(all, Lane::Transactional)?))
+    }
+}
+
+/// What is known of the file, for scripts.
+#[derive(Debug, Serialize)]
+pub struct Facts {
+    rows: u64,
+    jobs: u64,
+    /// Rows that are no jobs.
+    pub rejected: u64,
+    rejections: Vec<Rejection>,
+    duplicates: u64,
+    played: u64,
+    remaining: u64,
+    /// How long all jobs take at the budget; null when some can never leave.
+    seconds_for_all: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Rejection {
+    line: u64,
+    field: String,
+    reason: String,
+}
+
+impl Contents {
+    /// What is known of the file, for scripts.
+    #[must_use]
+    pub fn facts(&self, ceilings: Ceilings) -> Facts {
+        let rejection = |error: &RowError| Rejection {
+            line: error.line,
+            field: error.field.clone(),
+            reason: error.reason.clone(),
+        };
+        Facts {
+            rows: self.rows,
+            jobs: self.jobs.iter().sum(),
+            rejected: self.rejected,
+            rejections: self.rejections.iter().map(rejection).collect(),
+            duplicates: self.duplicates,
+            played: self.played.iter().sum(),
+            remaining: self.remaining(),
+            seconds_for_all: self.seconds(ceilings),
+        }
+    }
+
+    /// What is about to be played.
+    #[must_use]
+    pub fn opening(&self, account: &AccountId, ceilings: Ceilings, workers: usize) -> String {
+        let [transactional, marketing] = self.jobs;
+        let found = format!(
+            "{}: {} to send ({} marketing, {} transactional), {} rejected, {} skipped.",
+            count(self.rows, "row"),
+            grouped(transactional + marketing),
+            grouped(marketing),
+            grouped(transactional),
+            grouped(self.rejected),
+            count(self.duplicates, "duplicate")
+        );
+        let played = match self.remaining() {
+            0 => "All of them are".to_owned(),
+            _ => format!("The first {} are", grouped(self.played.iter().sum())),
+        };
+        let played = format!(
+            "{} {} {played} offered at once. Nothing leaves this process.",
+            telling::budget(account.as_str(), ceilings),
+            telling::sharing(workers)
+        );
+        let mut lines = vec![wrapped(&found, 0)];
+        let line = |error: &RowError| format!("  {}", wrapped(&error.to_string(), 2));
+        lines.extend(self.rejections.iter().map(line));
+        let hidden = self.rejected - self.rejections.len() as u64;
+        if hidden > 0 {
+            lines.push(format!("  and {} more", grouped(hidden)));
+        }
+        lines.extend([String::new(), wrapped(&played, 0)]);
+        lines.join("\n")
+    }
+
+    /// What was shown.
+    #[must_use]
+    pub fn closing(&self, ceilings: Ceilings, ending: &Ending) -> String {
+        let all = match self.seconds(ceilings) {
+            Some(seconds) => format!("takes about {}", about(seconds)),
+            None => "can never leave as a whole".to_owned(),
+        };
+        let whole = match self.remaining() {
+            0 => format!("The file {all} at this budget."),
+            some => format!(
+                "{} of the file were not played; the whole of it {all} at this budget.",
+                count(some, "job")
+            ),
+        };
+        [telling::in_all(ending), whole]
+            .map(|sentence| wrapped(&sentence, 0))
+            .join("\n")
     }
 }

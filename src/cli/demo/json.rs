@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::file::Facts;
 use super::play::Ending;
 use super::rules::Rule;
 use super::tally::{self, Second};
@@ -58,6 +59,16 @@ struct RuleLine<'a> {
     detail: &'a str,
 }
 
+impl<'a> From<&'a Rule> for RuleLine<'a> {
+    fn from(rule: &'a Rule) -> Self {
+        Self {
+            name: rule.name.replace(' ', "_"),
+            held: rule.held,
+            detail: &rule.detail,
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct Summary<'a> {
     held: bool,
@@ -71,8 +82,8 @@ struct Summary<'a> {
     dispatched_by_worker: &'a [u64],
     transactional_latency_ms: Option<Latency>,
     rules: Vec<RuleLine<'a>>,
-    #[serde(flatten)]
-    file: Option<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a Facts>,
 }
 
 /// One second. The latency, in milliseconds, is null when no transactional job was dispatched.
@@ -91,16 +102,8 @@ pub fn second(second: &Second) -> String {
 
 /// The end. `file` adds what is only known of a file.
 #[must_use]
-pub fn summary(ending: &Ending, rules: &[Rule], file: Option<serde_json::Value>) -> String {
+pub fn summary(ending: &Ending, rules: &[Rule], file: Option<&Facts>) -> String {
     let record = &ending.record;
-    let rule = |rule| -> RuleLine<'_> {
-        let Rule { name, held, detail } = rule;
-        RuleLine {
-            name: name.replace(' ', "_"),
-            held: *held,
-            detail,
-        }
-    };
     line(&Summary {
         held: rules.iter().all(|rule| rule.held != Some(false)),
         interrupted: ending.interrupted,
@@ -112,7 +115,7 @@ pub fn summary(ending: &Ending, rules: &[Rule], file: Option<serde_json::Value>)
         shed: ending.sheds.into(),
         dispatched_by_worker: &record.by_worker,
         transactional_latency_ms: record.latency.map(Latency::from),
-        rules: rules.iter().map(rule).collect(),
+        rules: rules.iter().map(RuleLine::from).collect(),
         file,
     })
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use super::file::Facts;
 use super::json;
 use super::play::Ending;
 use super::rules::Rule;
@@ -57,7 +58,7 @@ impl Screen {
         closing: &str,
         ending: &Ending,
         rules: &[Rule],
-        file: Option<serde_json::Value>,
+        file: Option<&Facts>,
     ) -> io::Result<()> {
         match self {
             Self::Table(table) => {
