@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod backoff;
+pub mod batch;
 pub mod carrier;
 pub mod cli;
 pub mod clock;

@@ -1,10 +1,8 @@
 //! `lanekeeper enqueue`: a file of rows becomes jobs in the queues.
 
 mod chunks;
-mod rows;
-mod shape;
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,10 +13,9 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-pub use rows::{Batch, BatchId, RowError};
+use chunks::{CHUNKS, Chunk, Done, publish, read_rows};
 
-use chunks::{CHUNKS, Chunk, Done, publish, read_lines};
-
+use crate::batch::{Batch, BatchFile, BatchId, FileError, RowOptions, Rows};
 use crate::dispatch::ports::PublishError;
 use crate::domain::{AccountId, Channel, Field, Origin, Priority};
 use crate::intake::{AmqpOptions, Endpoint, Feed, IntakeError, Names, Verdict};
@@ -134,20 +131,9 @@ fn priority(text: &str) -> Result<Priority, String> {
 /// Why a batch could not be queued, or not all of it.
 #[derive(Debug, Error)]
 pub enum EnqueueError {
-    /// The file cannot be opened.
-    #[error("cannot open {path}: {why}")]
-    Open {
-        /// The file.
-        path: String,
-        /// What the system said.
-        why: io::Error,
-    },
-    /// A directory was named.
-    #[error("{path} is a directory; expected a file of JSON lines, or -")]
-    Directory {
-        /// The directory.
-        path: String,
-    },
+    /// The file cannot be read, or is none that could be queued.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The broker cannot be reached.
     #[error("{0}{advice}", advice = advice(.0))]
     Broker(IntakeError),
@@ -179,8 +165,6 @@ pub struct Report {
     pub stored_to_line: u64,
     /// What stopped the batch before its end.
     pub stopped_by: Option<String>,
-    /// What the input seems to be instead of JSON lines. Nothing was queued then.
-    pub mistaken: Option<&'static str>,
 }
 
 impl Report {
@@ -188,9 +172,6 @@ impl Report {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self {
-                mistaken: Some(_), ..
-            } => 2,
             Self {
                 stopped_by: Some(_),
                 ..
@@ -224,9 +205,7 @@ impl std::fmt::Display for Report {
 pub async fn run(settings: Settings, args: Args) -> anyhow::Result<ExitCode> {
     let options = super::amqp::options(&settings)?;
     let report = queue_file(&args, options, &mut io::stderr()).await?;
-    if let Some(mistaken) = report.mistaken {
-        eprintln!("error: {mistaken}; write one JSON object per line");
-    } else if report.is_of_nothing() {
+    if report.is_of_nothing() {
         eprintln!("note: the input holds no rows");
     }
     println!("{report}");
@@ -244,10 +223,14 @@ pub async fn queue_file(
     errors: &mut (impl Write + Send),
 ) -> Result<Report, EnqueueError> {
     let batch = args.batch(&options);
-    let input = open(&args.file)?;
+    let file = open(&args.file)?;
+    let options_of_rows = RowOptions {
+        allow_duplicates: true,
+    };
+    let rows = file.rows(&batch, options_of_rows, Timestamp::now())?;
     let destination = destination(&options)?;
     let feed = Feed::connect(options).await?;
-    let mut report = enqueue(input, &batch, &feed, errors).await;
+    let mut report = enqueue(rows, &feed, errors).await;
     report.destination = destination;
     feed.close(Instant::now() + FAREWELL).await;
     Ok(report)
@@ -263,44 +246,24 @@ fn destination(options: &AmqpOptions) -> Result<String, IntakeError> {
     Ok(format!("{exchange} at {address}"))
 }
 
-fn open(path: &Path) -> Result<Box<dyn Read + Send>, EnqueueError> {
+fn open(path: &Path) -> Result<BatchFile, FileError> {
     if path == Path::new("-") {
-        return Ok(Box::new(io::stdin()));
+        return BatchFile::spool(io::stdin(), None);
     }
-    let shown = path.display().to_string();
-    if path.is_dir() {
-        return Err(EnqueueError::Directory { path: shown });
-    }
-    match std::fs::File::open(path) {
-        Ok(file) => Ok(Box::new(file)),
-        Err(why) => Err(EnqueueError::Open { path: shown, why }),
-    }
+    BatchFile::open(path, None)
 }
 
-/// Queues every good row of `input` and reports the others.
-pub async fn enqueue(
-    input: Box<dyn Read + Send>,
-    batch: &Batch,
-    feed: &Feed,
-    errors: &mut (impl Write + Send),
-) -> Report {
+/// Queues every good row and reports the others.
+pub async fn enqueue(rows: Rows, feed: &Feed, errors: &mut (impl Write + Send)) -> Report {
     let (sender, mut lines) = mpsc::channel(CHUNKS);
     // Ends by itself: with the input, or when nobody takes its chunks any more.
     drop(tokio::task::spawn_blocking(move || {
-        read_lines(input, &sender);
+        read_rows(rows, &sender);
     }));
     let mut report = Report::default();
-    let first = lines.recv().await;
-    if let Some(Ok(first)) = &first {
-        report.mistaken = shape::mistaken(first);
-    }
-    if report.mistaken.is_some() {
-        return report;
-    }
-    let rest = stream::poll_fn(|context| lines.poll_recv(context));
-    let chunks = stream::iter(first).chain(rest);
+    let chunks = stream::poll_fn(|context| lines.poll_recv(context));
     let mut published = chunks
-        .map(|chunk| async move { publish(feed, Chunk::of(batch, chunk, Timestamp::now())).await })
+        .map(|chunk| async move { publish(feed, Chunk::of(chunk)).await })
         .buffered(CHUNKS);
     while let Some(done) = published.next().await {
         for error in &done.chunk.rejected {

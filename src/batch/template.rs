@@ -1,0 +1,171 @@
+//! A job's text, written once for its batch as far as it is the same for every row.
+
+use jiff::Timestamp;
+
+use super::error::RowError;
+use super::shared::Batch;
+use crate::domain::{Decoded, Field, Job, Region};
+use crate::intake::decode::decode;
+
+/// The fields that belong to the batch and not to a row.
+pub(super) const OF_THE_BATCH: [Field; 5] = [
+    Field::Id,
+    Field::AccountId,
+    Field::Origin,
+    Field::BatchId,
+    Field::EnqueuedAt,
+];
+
+/// What stands in every job of a batch.
+pub(super) struct Template {
+    /// The text of a job up to the number of its line.
+    head: Vec<u8>,
+    /// What follows the number.
+    shared: Vec<u8>,
+    /// Fields for rows that do not have them, each with its value in JSON.
+    defaults: Vec<(Field, Vec<u8>)>,
+    default_region: Option<Region>,
+}
+
+impl Template {
+    /// The template of a batch whose rows are queued at `now`.
+    pub(super) fn new(batch: &Batch, now: Timestamp) -> Self {
+        let mut shared = b"\"".to_vec();
+        for (field, value) in [
+            (Field::AccountId, batch.account.as_str()),
+            (Field::Origin, batch.origin.as_str()),
+            (Field::BatchId, batch.id.as_str()),
+            (Field::EnqueuedAt, &format!("{now:.3}")),
+        ] {
+            begin_entry(&mut shared, field.as_str());
+            push_string(&mut shared, value);
+        }
+        let channel = (Field::Channel, batch.channel.as_str());
+        let priority = batch.priority.map(|it| (Field::Priority, it.as_str()));
+        let further = batch
+            .defaults
+            .iter()
+            .map(|(field, value)| (*field, &**value));
+        let json = |(field, value): (Field, &str)| (field, json_string(value));
+        Self {
+            // A batch's id has no character that JSON escapes.
+            head: format!("{{\"id\":\"{}-", batch.id.as_str()).into_bytes(),
+            shared,
+            defaults: [Some(channel), priority]
+                .into_iter()
+                .flatten()
+                .chain(further)
+                .map(json)
+                .collect(),
+            default_region: batch.default_region,
+        }
+    }
+
+    /// Begins the job of the row that starts on a line.
+    pub(super) fn draft(&self, line: u64) -> Draft {
+        let mut text = Vec::with_capacity(512);
+        text.extend_from_slice(&self.head);
+        text.extend_from_slice(line.to_string().as_bytes());
+        text.extend_from_slice(&self.shared);
+        Draft {
+            line,
+            text,
+            given: Given::default(),
+        }
+    }
+
+    /// Completes a job by the batch's defaults, and reads it as a worker will.
+    ///
+    /// # Errors
+    /// When a worker would not send it.
+    pub(super) fn job(&self, mut draft: Draft) -> Result<Job, RowError> {
+        let has_content = draft.given.has(Field::Content);
+        for (field, value) in &self.defaults {
+            let unwanted = *field == Field::Body && has_content;
+            if !draft.given.has(*field) && !unwanted {
+                draft.json(*field, value);
+            }
+        }
+        if !has_content && !draft.given.has(Field::Body) {
+            let reason = "a row needs a body or content";
+            return Err(RowError::new(draft.line, "body", reason));
+        }
+        let line = draft.line;
+        draft.text.push(b'}');
+        let decoding = decode(draft.text.into(), self.default_region);
+        if let Some(field) = decoding.hints.fields().next() {
+            return Err(RowError::new(line, field, "has a value that is not known"));
+        }
+        match decoding.decoded {
+            Decoded::Job(job) => Ok(*job),
+            Decoded::Invalid { field, detail, .. } => {
+                Err(RowError::new(line, field.as_str(), detail))
+            }
+            Decoded::Undecodable { detail, .. } => Err(RowError::row(line, detail)),
+        }
+    }
+}
+
+/// The beginning of a job's text.
+pub(super) struct Draft {
+    pub(super) line: u64,
+    text: Vec<u8>,
+    given: Given,
+}
+
+impl Draft {
+    /// Adds a field with a text. `false`: it is there already.
+    pub(super) fn string(&mut self, field: Field, value: &str) {
+        begin_entry(&mut self.text, field.as_str());
+        push_string(&mut self.text, value);
+        self.given.add(field);
+    }
+
+    /// Adds a field whose value is JSON.
+    pub(super) fn json(&mut self, field: Field, value: &[u8]) {
+        self.entry(field.as_str(), value);
+        self.given.add(field);
+    }
+
+    /// Adds an entry that is no field of a job, with a value in JSON.
+    pub(super) fn entry(&mut self, name: &str, value: &[u8]) {
+        begin_entry(&mut self.text, name);
+        self.text.extend_from_slice(value);
+    }
+
+    pub(super) fn has(&self, field: Field) -> bool {
+        self.given.has(field)
+    }
+}
+
+/// The fields that a row has.
+#[derive(Default, Clone, Copy)]
+struct Given(u32);
+
+impl Given {
+    fn add(&mut self, field: Field) {
+        self.0 |= 1 << field as u32;
+    }
+
+    fn has(self, field: Field) -> bool {
+        self.0 & (1 << field as u32) != 0
+    }
+}
+
+/// `,"name":`
+fn begin_entry(text: &mut Vec<u8>, name: &str) {
+    text.push(b',');
+    push_string(text, name);
+    text.push(b':');
+}
+
+/// Adds a text as JSON spells it.
+pub(super) fn push_string(text: &mut Vec<u8>, value: &str) {
+    serde_json::to_writer(text, value).expect("a text is JSON, and memory takes it");
+}
+
+fn json_string(value: &str) -> Vec<u8> {
+    let mut text = Vec::new();
+    push_string(&mut text, value);
+    text
+}
