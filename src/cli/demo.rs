@@ -288,6 +288,6 @@ fn unless_nobody_reads(error: anyhow::Error) -> anyhow::Result<ExitCode> {
 /// Ctrl-C. Where it cannot be listened for, it ends the process, as it always does.
 async fn interrupt() {
     if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

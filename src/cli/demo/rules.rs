@@ -25,11 +25,11 @@ pub struct Rule {
 }
 
 impl Rule {
-    fn of(name: &'static str, held: bool, detail: String) -> Self {
+    fn of(name: &'static str, held: bool, details: Vec<String>) -> Self {
         Self {
             name,
             held: Some(held),
-            detail,
+            detail: details.join(", "),
         }
     }
 }
@@ -50,21 +50,21 @@ pub fn judge(promises: &Promises, ending: &Ending) -> Vec<Rule> {
 fn budget(ceilings: Ceilings, ending: &Ending) -> Rule {
     let windows = &ending.record.windows;
     let (most, budget) = (windows.most(), ceilings.of_lane(Lane::Transactional));
-    let mut detail = format!(
+    let mut details = vec![format!(
         "at most {} of {} admitted in each of {}",
         grouped(most.into()),
         grouped(budget.into()),
         count(windows.count() as u64, "window")
-    );
+    )];
     if windows.too_many() {
-        detail += ", which are more than there is time for";
+        details.push("which are more than there is time for".to_owned());
     }
     if ending.fallbacks > 0 {
         let uncounted = count(ending.fallbacks, "decision");
-        detail += &format!(", and {uncounted} made without the shared counter");
+        details.push(format!("and {uncounted} made without the shared counter"));
     }
     let held = most <= budget && !windows.too_many() && ending.fallbacks == 0;
-    Rule::of("budget", held, detail)
+    Rule::of("budget", held, details)
 }
 
 fn reserve(ceilings: Ceilings, ending: &Ending) -> Rule {
@@ -75,7 +75,7 @@ fn reserve(ceilings: Ceilings, ending: &Ending) -> Rule {
         grouped(most.into()),
         grouped(ceiling.into())
     );
-    Rule::of("reserve", most <= ceiling, detail)
+    Rule::of("reserve", most <= ceiling, vec![detail])
 }
 
 fn passwords(promises: &Promises, ending: &Ending) -> Rule {
@@ -89,50 +89,53 @@ fn passwords(promises: &Promises, ending: &Ending) -> Rule {
         };
     }
     let place = Lane::Transactional.index();
-    let mut detail = format!(
+    let mut details = vec![format!(
         "{} of {} dispatched",
         grouped(record.dispatched[place]),
         grouped(record.offered[place])
-    );
+    )];
     if let Some(latency) = record.latency {
-        detail += &format!(", the slowest after {} ms", millis(latency.max));
+        details.push(format!("the slowest after {} ms", millis(latency.max)));
     }
     if record.late > 0 {
-        detail += &format!("; {} late: 1 second is promised", grouped(record.late));
+        details.push(format!(
+            "{} later than the second that is promised",
+            grouped(record.late)
+        ));
     }
-    Rule::of("passwords", record.late == 0, detail)
+    Rule::of("passwords", record.late == 0, details)
 }
 
 fn nothing_lost(ending: &Ending) -> Rule {
     let record = &ending.record;
     let sum = |by_lane: [u64; 2]| by_lane.iter().sum::<u64>();
-    let mut detail = format!(
+    let mut details = vec![format!(
         "{} offered, {} dispatched, {} still waiting",
         grouped(sum(record.offered)),
         grouped(sum(record.dispatched)),
         grouped(sum(record.waiting))
-    );
+    )];
     if sum(record.ended) > 0 {
-        detail += &format!(", {} expired or refused", grouped(sum(record.ended)));
+        details.push(format!("{} expired or refused", grouped(sum(record.ended))));
     }
     if record.lost > 0 {
-        detail += &format!(", {} lost", grouped(record.lost));
+        details.push(format!("{} lost", grouped(record.lost)));
     }
-    Rule::of("nothing lost", record.lost == 0, detail)
+    Rule::of("nothing lost", record.lost == 0, details)
 }
 
 fn nothing_twice(ending: &Ending) -> Rule {
     let record = &ending.record;
-    let mut detail = match record.doubled {
+    let mut details = vec![match record.doubled {
         0 => "no message was sent or queued a second time".to_owned(),
         doubled => count(doubled, "message") + " sent or queued a second time",
-    };
+    }];
     if record.strangers > 0 {
         let strangers = count(record.strangers, "message");
-        detail += &format!(", {strangers} sent that nobody offered");
+        details.push(format!("{strangers} sent that nobody offered"));
     }
     let held = record.doubled == 0 && record.strangers == 0;
-    Rule::of("nothing twice", held, detail)
+    Rule::of("nothing twice", held, details)
 }
 
 fn sheds_uncounted(ending: &Ending) -> Rule {
@@ -149,5 +152,5 @@ fn sheds_uncounted(ending: &Ending) -> Rule {
     } else {
         format!("the counter was not what was admitted in {miscounted} of {windows} windows")
     };
-    Rule::of("sheds uncounted", miscounted == 0, detail)
+    Rule::of("sheds uncounted", miscounted == 0, vec![detail])
 }
