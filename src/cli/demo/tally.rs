@@ -288,7 +288,7 @@ mod tests {
     fn whatever_is_there_twice_is_doubled() {
         let start = Instant::now();
         let tally = offered(&["a", "b", "c"], start);
-        for name in ["a", "a", "b", "nobody's"] {
+        for name in ["a", "a", "b", "strange"] {
             tally.accepted(&id(name), 0, start);
         }
         let record = tally.record(&[id("b"), id("c"), id("c")], WITHIN, start);
