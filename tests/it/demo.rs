@@ -40,9 +40,13 @@ async fn piped_it_is_plain_text_and_every_rule_holds() {
         .split_whitespace()
         .filter_map(|cell| cell.parse().ok())
         .collect();
-    // Second, offered, dispatched of either lane: the reserve leaves the campaign 60.
-    assert_eq!(cells[0..2], [1, 250], "{out}");
-    assert_eq!(cells[2..5], [0, 60, 0], "{out}");
+    // Second, offered and dispatched of either lane: the reserve leaves the campaign 60.
+    assert!((200..=300).contains(&cells[1]), "{out}");
+    assert_eq!(
+        [cells[0], cells[2], cells[3], cells[4]],
+        [1, 0, 60, 0],
+        "{out}"
+    );
 }
 
 #[tokio::test]

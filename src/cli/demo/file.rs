@@ -189,12 +189,14 @@ impl Contents {
             grouped(self.rejected),
             count(self.duplicates, "duplicate")
         );
-        let played = match self.remaining() {
-            0 => "All of them are".to_owned(),
-            _ => format!("The first {} are", grouped(self.played.iter().sum())),
+        let played = match (self.played.iter().sum(), self.remaining()) {
+            (0, 0) => "There is nothing to offer.".to_owned(),
+            (0, _) => "Nothing is offered, because nothing of it can leave.".to_owned(),
+            (_, 0) => "All of them are offered at once.".to_owned(),
+            (some, _) => format!("The first {} are offered at once.", grouped(some)),
         };
         let played = format!(
-            "{} {} {played} offered at once. Nothing leaves this process.",
+            "{} {} {played} Nothing leaves this process.",
             telling::budget(account.as_str(), ceilings),
             telling::sharing(workers)
         );
@@ -226,5 +228,66 @@ impl Contents {
         [telling::in_all(ending), whole]
             .map(|sentence| wrapped(&sentence, 0))
             .join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::domain::{Budget, Reserve};
+
+    fn ceilings(budget: u64) -> Ceilings {
+        let reserve = Reserve::percent(20).unwrap();
+        Ceilings::of(Budget::per_second(budget).unwrap(), reserve)
+    }
+
+    fn contents(rows: &str, budget: u64) -> Contents {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(rows.as_bytes()).unwrap();
+        let account = AccountId::parse("demo").unwrap();
+        let room = Room {
+            ceilings: ceilings(budget),
+            seconds: 2,
+        };
+        read(file.path(), &account, Channel::Sms, room).unwrap()
+    }
+
+    /// Twelve campaign rows, every fourth of them urgent, and two that are none.
+    fn rows() -> String {
+        let urgent = |number| if number % 4 == 0 { "high" } else { "normal" };
+        let row = |number| {
+            let urgent = urgent(number);
+            format!(r#"{{"to":"+4477009001{number:02}","body":"x","priority":"{urgent}"}}"#)
+        };
+        let good: Vec<_> = (0..12).map(row).collect();
+        format!(
+            "{}\n{}\n{{\"to\":\"S3NTINEL\"}}\n",
+            good.join("\n"),
+            good[1]
+        )
+    }
+
+    #[test]
+    fn every_row_is_counted_and_as_many_are_played_as_leave_in_time() {
+        let contents = contents(&rows(), 5);
+        assert_eq!((contents.rows, contents.jobs), (14, [3, 9]));
+        assert_eq!((contents.duplicates, contents.rejected), (1, 1));
+        // Two seconds of 5, of which the campaign gets 4.
+        assert_eq!((contents.played, contents.remaining()), ([3, 7], 2));
+        assert_eq!(contents.seconds(ceilings(5)), Some(3));
+        let told = contents.opening(&AccountId::parse("demo").unwrap(), ceilings(5), 2);
+        assert!(
+            told.contains("\n  line 14: to: ") && !told.contains("S3NTINEL"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn what_can_never_leave_is_not_offered() {
+        let contents = contents(&rows(), 1);
+        assert_eq!(contents.played, [2, 0]);
+        assert_eq!(contents.seconds(ceilings(1)), None);
     }
 }

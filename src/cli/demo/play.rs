@@ -78,7 +78,7 @@ fn close_second(stage: &Stage, number: u32, sheds_before: &mut ByLane) -> Second
     let sheds = stage.sheds();
     let before = std::mem::replace(sheds_before, sheds);
     let shed = [0, 1].map(|lane| sheds[lane] - before[lane]);
-    stage.tally.close_second(number, shed)
+    stage.tally.close_second(number, shed, Instant::now())
 }
 
 async fn publish(offers: impl Iterator<Item = Offer>, publisher: Publisher, started: Instant) {

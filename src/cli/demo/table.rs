@@ -135,7 +135,7 @@ impl Table {
         }
         let admitted = second.window.map_or([0; 2], |window| window.admitted);
         let budget = self.budget.max(1) as usize;
-        let length = |count: u32| (count as usize * BAR).div_ceil(budget).min(BAR);
+        let length = |count: u32| ((count as usize * BAR + budget / 2) / budget).min(BAR);
         let marketing = length(admitted[Lane::Marketing.index()]);
         let full = length(admitted.iter().sum());
         format!(
@@ -164,5 +164,67 @@ impl Table {
         } else {
             text.to_owned()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::windows::Windows;
+    use super::*;
+    use crate::domain::Counter;
+    use std::time::Duration;
+    use tokio::time::Instant;
+
+    fn table(bar: bool, colour: bool) -> Table {
+        Table {
+            style: Style { bar, colour },
+            names: LaneNames {
+                marketing: "camp.",
+                transactional: "pass.",
+            },
+            budget: 100,
+        }
+    }
+
+    fn second() -> Second {
+        let counter = Counter {
+            count: 91,
+            window_left: Duration::from_millis(500),
+        };
+        let window = Windows::default().note(counter, [15, 76], Instant::now());
+        Second {
+            number: 60,
+            offered: [1_000, 200_000],
+            dispatched: [15, 76],
+            shed: [0, 16_000],
+            waiting: [60_000, 300_000],
+            window,
+            latency: None,
+        }
+    }
+
+    #[test]
+    fn the_widest_row_is_as_wide_as_its_head_and_fits() {
+        for bar in [false, true] {
+            let table = table(bar, false);
+            let widths: Vec<_> = table
+                .head()
+                .lines()
+                .skip(1)
+                .chain([&*table.row(&second())])
+                .map(|line| line.chars().count())
+                .collect();
+            assert_eq!(widths[0], widths[1]);
+            assert!(widths[0] <= 80, "{widths:?}");
+            let legend = table.legend();
+            assert!(legend.lines().all(|line| line.chars().count() <= 80));
+        }
+    }
+
+    #[test]
+    fn the_bar_shows_both_lanes_shares() {
+        assert!(table(true, false).row(&second()).contains(" ▒▒▒▒▒▒▒▒█· "));
+        assert!(table(true, true).row(&second()).contains("\u{1b}[36m▒"));
+        assert!(!table(true, false).row(&second()).contains('\u{1b}'));
     }
 }

@@ -184,11 +184,13 @@ impl Tally {
         self.lock().waiting()
     }
 
-    /// Ends a second and begins the next one; `shed` is what was shed in it.
+    /// Ends a second at `now` and begins the next one; `shed` is what was shed in it.
     #[must_use]
-    pub fn close_second(&self, number: u32, shed: ByLane) -> Second {
+    pub fn close_second(&self, number: u32, shed: ByLane, now: Instant) -> Second {
         let mut state = self.lock();
         let seen = std::mem::take(&mut state.second);
+        // What is counted at the turn of a second is dispatched in the next one.
+        state.second.window = state.windows.just_opened(now);
         Second {
             number,
             offered: seen.offered,
@@ -304,6 +306,24 @@ mod tests {
         tally.offered(&id("new"), Lane::Transactional, tally_after);
         let left = [id("stuck"), id("new")];
         assert_eq!(tally.record(&left, WITHIN, tally_after).late, 2);
+    }
+
+    #[test]
+    fn a_window_that_opens_as_a_second_ends_is_the_next_ones_too() {
+        let now = Instant::now();
+        let tally = Tally::default();
+        let counter = |left| Counter {
+            count: 2,
+            window_left: Duration::from_millis(left),
+        };
+        tally.metered(counter(400), [2, 0], now);
+        assert!(tally.close_second(1, [0; 2], now).window.is_some());
+        assert_eq!(tally.close_second(2, [0; 2], now).window, None);
+        tally.metered(counter(990), [0, 2], now);
+        for number in [3, 4] {
+            let window = tally.close_second(number, [0; 2], now).window.unwrap();
+            assert_eq!(window.admitted, [0, 2]);
+        }
     }
 
     #[test]

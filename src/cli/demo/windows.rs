@@ -70,6 +70,13 @@ impl Windows {
         window
     }
 
+    /// The window that lasts at least half its time from `now` on, if there is one.
+    #[must_use]
+    pub fn just_opened(&self, now: Instant) -> Option<Window> {
+        let lasts = |window: &&Window| window.ends > now + WINDOW / 2;
+        self.0.iter().rev().find(lasts).copied()
+    }
+
     /// How many there were.
     #[must_use]
     pub fn count(&self) -> usize {
