@@ -263,7 +263,7 @@ mod tests {
         };
         let good: Vec<_> = (0..12).map(row).collect();
         format!(
-            "{}\n{}\n{{\"to\":\"S3NTINEL\"}}\n",
+            "{}\n{}\n{{\"to\":\"S3NTINEL\",\"body\":\"x\"}}\n",
             good.join("\n"),
             good[1]
         )
