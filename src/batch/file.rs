@@ -2,16 +2,18 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{Read, Seek as _};
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::MAX_ROW;
 use super::error::FileError;
-use super::lines::{Lines, Section};
+use super::header::Header;
+use super::lines::Lines;
 use super::raw_rows::RawRows;
-use super::rows::{RowOptions, Rows};
+use super::rows::{Notation, RowOptions, Rows};
 use super::shape::{LOOKED_AT, mistaken};
 use super::shared::Batch;
 use super::survey::{Survey, survey};
@@ -60,7 +62,8 @@ impl fmt::Display for Digest {
 pub struct BatchFile {
     file: Arc<File>,
     survey: Survey,
-    format: Format,
+    /// Of a CSV file.
+    header: Option<Header>,
 }
 
 impl BatchFile {
@@ -91,52 +94,33 @@ impl BatchFile {
     pub fn spool(mut input: impl Read, hint: Option<Format>) -> Result<Self, FileError> {
         let mut file = tempfile::tempfile().map_err(FileError::Spool)?;
         std::io::copy(&mut input, &mut file).map_err(FileError::Spool)?;
-        file.rewind().map_err(FileError::Spool)?;
         Self::of(file, hint)
     }
 
     fn of(file: File, hint: Option<Format>) -> Result<Self, FileError> {
         let file = Arc::new(file);
         let survey = survey(&file)?;
-        let mut batch = Self {
+        let lines = |place| Lines::new(&file, place, survey.bytes, survey.line_end);
+        let head = head(lines(survey.start()))?;
+        let begins_json = head
+            .first()
+            .ok_or(FileError::Empty)?
+            .starts_with(['{', '[']);
+        let csv = hint.map_or(!begins_json, |hint| hint == Format::Csv);
+        let header = if csv {
+            let header = Header::read(survey.start(), lines)?;
+            check_quotes(header.rows(lines))?;
+            Some(header)
+        } else if let Some(seems) = mistaken(&head) {
+            return Err(FileError::NotJsonLines { seems });
+        } else {
+            None
+        };
+        Ok(Self {
             file,
             survey,
-            format: hint.unwrap_or(Format::JsonLines),
-        };
-        let head = batch.head()?;
-        if hint.is_none()
-            && !head
-                .first()
-                .is_some_and(|line| line.starts_with(['{', '[']))
-        {
-            batch.format = Format::Csv;
-        }
-        match batch.format {
-            Format::JsonLines => match mistaken(&head) {
-                Some(seems) => Err(FileError::NotJsonLines { seems }),
-                None => Ok(batch),
-            },
-            Format::Csv => Ok(batch),
-        }
-    }
-
-    /// The first lines that are not blank, without surrounding blanks.
-    fn head(&self) -> Result<Vec<String>, FileError> {
-        let mut rows = RawRows::new(self.lines());
-        let mut head = Vec::new();
-        while head.len() < LOOKED_AT {
-            let Some(row) = rows.next()? else { break };
-            let text = row.text.unwrap_or("").trim();
-            if !text.is_empty() || row.text.is_none() {
-                head.push(text.to_owned());
-            }
-        }
-        Ok(head)
-    }
-
-    fn lines(&self) -> Lines {
-        let section = Section::new(&self.file, self.survey.start, self.survey.bytes);
-        Lines::new(section, self.survey.line_end)
+            header,
+        })
     }
 
     /// Its SHA-256.
@@ -154,21 +138,70 @@ impl BatchFile {
     /// Its format.
     #[must_use]
     pub fn format(&self) -> Format {
-        self.format
+        match self.header {
+            Some(_) => Format::Csv,
+            None => Format::JsonLines,
+        }
+    }
+
+    /// What separates the cells; `None` in a file of JSON lines.
+    #[must_use]
+    pub fn delimiter(&self) -> Option<char> {
+        self.header.as_ref().map(|header| header.delimiter.into())
     }
 
     /// Its rows from the first on, as jobs of `batch` that are queued at `now`. May be called
     /// several times, also while other rows are being read.
     ///
     /// # Errors
-    /// None at present: what can be wrong with a file as a whole is found when it is opened.
+    /// [`FileError::Changed`], when the file is not as long as it was.
     pub fn rows(
         &self,
         batch: &Batch,
         options: RowOptions,
         now: Timestamp,
     ) -> Result<Rows, FileError> {
-        let raw = RawRows::new(self.lines());
-        Ok(Rows::new(raw, self.bytes(), batch, options, now))
+        if self.file.metadata()?.len() != self.bytes() {
+            return Err(FileError::Changed);
+        }
+        let lines = |place| {
+            let survey = &self.survey;
+            Lines::new(&self.file, place, survey.bytes, survey.line_end)
+        };
+        let (raw, notation) = match &self.header {
+            None => (
+                RawRows::new(lines(self.survey.start()), None),
+                Notation::Json,
+            ),
+            Some(header) => (header.rows(lines), header.notation()),
+        };
+        Ok(Rows::new(raw, notation, self.bytes(), batch, options, now))
     }
+}
+
+/// The first lines that are not blank, without surrounding blanks. Of longer lines than a row may
+/// be only the beginning.
+fn head(mut lines: Lines) -> Result<Vec<String>, FileError> {
+    let mut head = Vec::new();
+    let mut line = Vec::new();
+    let mut more = true;
+    while more && head.len() < LOOKED_AT {
+        line.clear();
+        more = lines.read(|piece| {
+            if line.len() < MAX_ROW {
+                line.extend_from_slice(piece);
+            }
+        })?;
+        let text = String::from_utf8_lossy(&line).trim().to_owned();
+        if !text.is_empty() {
+            head.push(text);
+        }
+    }
+    Ok(head)
+}
+
+/// Reads to the end, to find a quote that takes in other rows before the first of them is used.
+fn check_quotes(mut rows: RawRows) -> Result<(), FileError> {
+    while rows.next()?.is_some() {}
+    Ok(())
 }

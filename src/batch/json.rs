@@ -44,17 +44,17 @@ pub(super) fn fill(draft: &mut Draft, text: &str) -> Result<(), RowError> {
     let Ok(Entries(entries)) = serde_json::from_str(text) else {
         return Err(RowError::row(line, "expected one JSON object per line"));
     };
-    for (name, value) in entries {
-        let Some(field) = Field::parse(&name) else {
-            draft.entry(&name, value.get().as_bytes());
+    for (place, (name, value)) in entries.iter().enumerate() {
+        let Some(field) = Field::parse(name) else {
+            draft.entry(name, value.get().as_bytes());
             continue;
         };
         if OF_THE_BATCH.contains(&field) {
             let reason = "is set for the whole batch and may not stand in a row";
-            return Err(RowError::new(line, &name, reason));
+            return Err(RowError::new(line, name, reason));
         }
-        if draft.has(field) {
-            return Err(RowError::new(line, &name, "expected once"));
+        if entries[..place].iter().any(|(before, _)| before == name) {
+            return Err(RowError::new(line, name, "expected once"));
         }
         if value.get() != "null" {
             draft.json(field, value.get().as_bytes());

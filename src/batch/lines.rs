@@ -53,23 +53,31 @@ impl Read for Section {
     }
 }
 
+/// A place between two lines.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// The bytes before it.
+    pub(super) offset: u64,
+    /// The lines before it.
+    pub(super) lines: u64,
+}
+
 /// Reads a file line by line.
 pub(super) struct Lines {
     input: BufReader<Section>,
     end: u8,
-    /// The number of the line that was read last, from 1.
-    pub(super) number: u64,
-    /// The place in the file behind it.
-    pub(super) offset: u64,
+    /// Behind the line that was read last.
+    pub(super) place: Place,
 }
 
 impl Lines {
-    pub(super) fn new(section: Section, end: LineEnd) -> Self {
+    /// The lines of a file of so many bytes, from a place on.
+    pub(super) fn new(file: &Arc<File>, place: Place, bytes: u64, end: LineEnd) -> Self {
+        let section = Section::new(file, place.offset, bytes);
         Self {
-            offset: section.at,
             input: BufReader::with_capacity(AT_A_TIME, section),
             end: end.byte(),
-            number: 0,
+            place,
         }
     }
 
@@ -83,13 +91,13 @@ impl Lines {
             }
             if !begun {
                 begun = true;
-                self.number += 1;
+                self.place.lines += 1;
             }
             let end = memchr::memchr(self.end, buffer);
             let length = end.map_or(buffer.len(), |end| end + 1);
             each(&buffer[..length]);
             self.input.consume(length);
-            self.offset += length as u64;
+            self.place.offset += length as u64;
             if end.is_some() {
                 return Ok(true);
             }

@@ -4,10 +4,16 @@
 //! it, is its structure sound? What is wrong with it then is found before any job is made. Its rows
 //! ([`BatchFile::rows`]) are read one at a time, and each is judged by itself.
 
+mod cells;
+mod columns;
+mod csv;
 mod error;
 mod file;
+mod header;
 mod json;
 mod lines;
+mod number;
+mod quoting;
 mod raw_rows;
 mod rows;
 mod seen;

@@ -2,11 +2,14 @@
 
 use super::MAX_ROW;
 use super::error::FileError;
-use super::lines::Lines;
+use super::lines::{Lines, Place};
+use super::quoting::Quoting;
 
 /// Reads a file row by row. The text of one row is in memory at a time.
 pub(super) struct RawRows {
     lines: Lines,
+    /// How a row begins; `None` where each line is a row.
+    quoting: Option<Quoting>,
     text: Vec<u8>,
 }
 
@@ -21,9 +24,10 @@ pub(super) struct RawRow<'a> {
 }
 
 impl RawRows {
-    pub(super) fn new(lines: Lines) -> Self {
+    pub(super) fn new(lines: Lines, quoting: Option<Quoting>) -> Self {
         Self {
             lines,
+            quoting,
             text: Vec::new(),
         }
     }
@@ -31,30 +35,65 @@ impl RawRows {
     /// The next row.
     ///
     /// # Errors
-    /// When the file cannot be read on.
+    /// When the file cannot be read on, or a quoted cell takes in other rows.
     pub(super) fn next(&mut self) -> Result<Option<RawRow<'_>>, FileError> {
-        self.text.clear();
-        let mut length = 0;
-        let text = &mut self.text;
-        let found = self.lines.read(|piece| {
-            length += piece.len();
-            if length <= MAX_ROW {
-                text.extend_from_slice(piece);
-            }
-        })?;
-        if !found {
+        let line = self.lines.place.lines + 1;
+        let mut row = Assembly {
+            quoting: self.quoting,
+            length: 0,
+            text: &mut self.text,
+        };
+        row.text.clear();
+        if !self.lines.read(|piece| row.add(piece))? {
             return Ok(None);
         }
-        let text = std::str::from_utf8(&self.text).map_err(|_| FileError::Changed)?;
+        while row.quoting.is_some_and(Quoting::is_open) {
+            if !self.lines.read(|piece| row.add(piece))? {
+                return Err(FileError::UnclosedQuote { line });
+            }
+        }
+        let several_lines = self.lines.place.lines > line;
+        // Where the cell was meant to end cannot be known, nor which lines are rows.
+        if several_lines && row.quoting.is_some_and(|quoting| quoting.misplaced) {
+            return Err(FileError::UnclosedQuote { line });
+        }
         Ok(Some(RawRow {
-            line: self.lines.number,
-            end: self.lines.offset,
-            text: (length <= MAX_ROW).then(|| text.trim_end_matches(['\r', '\n'])),
+            line,
+            end: self.lines.place.offset,
+            text: row.finish()?,
         }))
     }
 
-    /// The place behind the row that was read last, in bytes from the file's start.
-    pub(super) fn offset(&self) -> u64 {
-        self.lines.offset
+    /// The place behind the row that was read last.
+    pub(super) fn place(&self) -> Place {
+        self.lines.place
+    }
+}
+
+/// A row whose lines are being read.
+struct Assembly<'a> {
+    quoting: Option<Quoting>,
+    length: usize,
+    text: &'a mut Vec<u8>,
+}
+
+impl<'a> Assembly<'a> {
+    fn add(&mut self, piece: &[u8]) {
+        if let Some(quoting) = &mut self.quoting {
+            quoting.follow(piece);
+        }
+        self.length += piece.len();
+        if self.length <= MAX_ROW {
+            self.text.extend_from_slice(piece);
+        }
+    }
+
+    /// The text without the row's end; `None` when it is too long.
+    fn finish(self) -> Result<Option<&'a str>, FileError> {
+        if self.length > MAX_ROW {
+            return Ok(None);
+        }
+        let text = std::str::from_utf8(self.text).map_err(|_| FileError::Changed)?;
+        Ok(Some(text.trim_end_matches(['\r', '\n'])))
     }
 }

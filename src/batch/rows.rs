@@ -1,15 +1,19 @@
 //! A file's rows, each made into a job or rejected.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::MAX_ROW;
+use super::cells::{Cells, MisplacedQuote, trim};
+use super::columns::Columns;
 use super::error::{FileError, RowError};
-use super::json;
 use super::raw_rows::{RawRow, RawRows};
 use super::seen::Seen;
 use super::shared::Batch;
 use super::template::Template;
-use crate::domain::Job;
+use super::{csv, json};
+use crate::domain::{Channel, Job};
 
 /// What is to be done with rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,7 +49,7 @@ pub enum RowOutcome {
 /// The rows of a file, read one at a time. After an error there are no more.
 pub struct Rows {
     raw: RawRows,
-    template: Template,
+    maker: Maker,
     /// `None` where duplicates are allowed.
     seen: Option<Seen>,
     /// The file's length when it was read through.
@@ -53,9 +57,20 @@ pub struct Rows {
     ended: bool,
 }
 
+/// How rows are written.
+pub(super) enum Notation {
+    Json,
+    Csv {
+        delimiter: u8,
+        columns: Arc<Columns>,
+        cells: Cells,
+    },
+}
+
 impl Rows {
     pub(super) fn new(
         raw: RawRows,
+        notation: Notation,
         bytes: u64,
         batch: &Batch,
         options: RowOptions,
@@ -63,8 +78,12 @@ impl Rows {
     ) -> Self {
         Self {
             raw,
-            template: Template::new(batch, now),
-            seen: (!options.allow_duplicates).then(Seen::default),
+            maker: Maker {
+                notation,
+                template: Template::new(batch, now),
+                channel: batch.channel,
+            },
+            seen: (!options.allow_duplicates).then(Seen::new),
             bytes,
             ended: false,
         }
@@ -73,31 +92,54 @@ impl Rows {
     fn read(&mut self) -> Result<Option<Row>, FileError> {
         while let Some(raw) = self.raw.next()? {
             let (line, end) = (raw.line, raw.end);
-            let job = match job(&self.template, &raw) {
-                None => continue,
-                Some(job) => job,
-            };
-            let outcome = judge(self.seen.as_mut(), job);
-            return Ok(Some(Row { line, end, outcome }));
+            if let Some(job) = self.maker.job(&raw).transpose() {
+                let outcome = judge(self.seen.as_mut(), job);
+                return Ok(Some(Row { line, end, outcome }));
+            }
         }
-        if self.raw.offset() < self.bytes {
+        if self.raw.place().offset < self.bytes {
             return Err(FileError::Changed);
         }
         Ok(None)
     }
 }
 
-/// The job of a row; `None` when it is blank.
-fn job(template: &Template, raw: &RawRow<'_>) -> Option<Result<Job, RowError>> {
-    let Some(text) = raw.text else {
-        let reason = format!("expected at most {MAX_ROW} bytes");
-        return Some(Err(RowError::row(raw.line, reason)));
-    };
-    if text.trim().is_empty() {
-        return None;
+/// Makes jobs of rows.
+struct Maker {
+    notation: Notation,
+    template: Template,
+    channel: Channel,
+}
+
+impl Maker {
+    /// The job of a row; `None` when it is blank.
+    fn job(&mut self, raw: &RawRow<'_>) -> Result<Option<Job>, RowError> {
+        let Some(text) = raw.text else {
+            let reason = format!("expected at most {MAX_ROW} bytes");
+            return Err(RowError::row(raw.line, reason));
+        };
+        if trim(text).is_empty() {
+            return Ok(None);
+        }
+        let mut draft = self.template.draft(raw.line);
+        match &mut self.notation {
+            Notation::Json => json::fill(&mut draft, text)?,
+            Notation::Csv {
+                delimiter,
+                columns,
+                cells,
+            } => {
+                cells
+                    .split(text, *delimiter)
+                    .map_err(|MisplacedQuote| RowError::row(raw.line, MisplacedQuote::REASON))?;
+                if cells.iter().all(|cell| trim(cell).is_empty()) {
+                    return Ok(None);
+                }
+                csv::fill(&mut draft, columns, cells, self.channel)?;
+            }
+        }
+        self.template.job(draft).map(Some)
     }
-    let mut draft = template.draft(raw.line);
-    Some(json::fill(&mut draft, text).and_then(|()| template.job(draft)))
 }
 
 fn judge(seen: Option<&mut Seen>, job: Result<Job, RowError>) -> RowOutcome {

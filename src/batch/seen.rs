@@ -16,13 +16,20 @@ const PARTS: u64 = 16;
 /// Which recipients were there, by channel, in eight bytes each. Telephone numbers are told apart
 /// exactly; other recipients by 63 bits of a keyed hash, so that of a million of them two differing
 /// ones are taken for one with a probability below one in ten million.
-#[derive(Default)]
 pub(super) struct Seen {
-    parts: [HashSet<u64>; PARTS as usize],
+    parts: Vec<HashSet<u64>>,
     key: RandomState,
 }
 
 impl Seen {
+    /// Nobody yet.
+    pub(super) fn new() -> Self {
+        Self {
+            parts: (0..PARTS).map(|_| HashSet::new()).collect(),
+            key: RandomState::new(),
+        }
+    }
+
     /// Remembers a job's recipient. `false`: it was there already.
     pub(super) fn insert(&mut self, job: &Job) -> bool {
         let entry = self.entry(job);
@@ -42,4 +49,32 @@ fn number(channel: Channel, to: &str) -> Option<u64> {
     }
     let digits: u64 = to.strip_prefix('+')?.parse().ok()?;
     (digits < 1 << DIGITS_BITS).then_some((channel as u64) << DIGITS_BITS | digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_channel_and_number_has_an_entry_of_its_own() {
+        let longest = "+999999999999999";
+        let phones = Channel::ALL
+            .into_iter()
+            .filter(|channel| channel.is_phone());
+        let entries: HashSet<_> = phones
+            .flat_map(|channel| ["+1", "+447700900123", longest].map(|to| number(channel, to)))
+            .collect();
+        assert_eq!(entries.len(), 15);
+        assert!(
+            entries
+                .iter()
+                .all(|entry| entry.is_some_and(|it| it < HASHED))
+        );
+    }
+
+    #[test]
+    fn what_is_no_number_is_hashed() {
+        assert_eq!(number(Channel::Push, "447700900123"), None);
+        assert_eq!(number(Channel::Sms, "+9999999999999999"), None);
+    }
 }

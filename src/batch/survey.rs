@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::error::FileError;
 use super::file::Digest;
-use super::lines::{LineEnd, Section};
+use super::lines::{LineEnd, Place, Section};
 
 /// How many bytes are looked at a time.
 const AT_A_TIME: usize = 64 * 1024;
@@ -35,8 +35,18 @@ pub(super) struct Survey {
     /// Its length, in bytes.
     pub(super) bytes: u64,
     /// Where its text begins: behind the byte order mark that some programs begin a file with.
-    pub(super) start: u64,
+    start: u64,
     pub(super) line_end: LineEnd,
+}
+
+impl Survey {
+    /// Where its first line begins.
+    pub(super) fn start(&self) -> Place {
+        Place {
+            offset: self.start,
+            lines: 0,
+        }
+    }
 }
 
 /// Reads the file from its start to its end.
@@ -146,6 +156,62 @@ impl Check {
             LineEnd::CarriageReturn
         } else {
             LineEnd::LineFeed
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn of(bytes: &[u8]) -> Result<Survey, FileError> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        survey(&Arc::new(file))
+    }
+
+    #[test]
+    fn characters_may_stand_across_the_pieces_that_are_read() {
+        for shift in 0..4 {
+            let text = "x".repeat(AT_A_TIME - shift) + "\u{1f469}\n";
+            assert_eq!(of(text.as_bytes()).unwrap().bytes, text.len() as u64);
+        }
+    }
+
+    #[test]
+    fn the_line_of_a_fault_is_counted_over_all_pieces() {
+        let lines = "0123456789\n".repeat(AT_A_TIME / 5);
+        let at = AT_A_TIME as u64 / 5 + 1;
+        for fault in [&b"caf\xe9 "[..], b"\xff", b"\xc3"] {
+            let error = of(&[lines.as_bytes(), fault].concat()).unwrap_err();
+            assert!(
+                matches!(error, FileError::NotUtf8 { line } if line == at),
+                "{error}"
+            );
+        }
+        let error = of(&[lines.as_bytes(), b"\0"].concat()).unwrap_err();
+        assert!(
+            matches!(error, FileError::Nul { line } if line == at),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_digest_is_the_usual_one() {
+        assert_eq!(
+            of(b"abc").unwrap().digest.to_string(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+    }
+
+    #[test]
+    fn line_ends_are_told_from_the_whole_text() {
+        let line_end = |text: &str| of(text.as_bytes()).unwrap().line_end;
+        assert_eq!(line_end("a\rb\rc"), LineEnd::CarriageReturn);
+        for text in ["a", "a\r\nb", "a\rb\n"] {
+            assert_eq!(line_end(text), LineEnd::LineFeed, "{text:?}");
         }
     }
 }

@@ -37,7 +37,7 @@ impl Template {
             (Field::BatchId, batch.id.as_str()),
             (Field::EnqueuedAt, &format!("{now:.3}")),
         ] {
-            begin_entry(&mut shared, field.as_str());
+            push_entry(&mut shared, field.as_str());
             push_string(&mut shared, value);
         }
         let channel = (Field::Channel, batch.channel.as_str());
@@ -114,9 +114,9 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Adds a field with a text. `false`: it is there already.
+    /// Adds a field with a text.
     pub(super) fn string(&mut self, field: Field, value: &str) {
-        begin_entry(&mut self.text, field.as_str());
+        push_entry(&mut self.text, field.as_str());
         push_string(&mut self.text, value);
         self.given.add(field);
     }
@@ -129,12 +129,8 @@ impl Draft {
 
     /// Adds an entry that is no field of a job, with a value in JSON.
     pub(super) fn entry(&mut self, name: &str, value: &[u8]) {
-        begin_entry(&mut self.text, name);
+        push_entry(&mut self.text, name);
         self.text.extend_from_slice(value);
-    }
-
-    pub(super) fn has(&self, field: Field) -> bool {
-        self.given.has(field)
     }
 }
 
@@ -152,8 +148,8 @@ impl Given {
     }
 }
 
-/// `,"name":`
-fn begin_entry(text: &mut Vec<u8>, name: &str) {
+/// Adds `,"name":`.
+pub(super) fn push_entry(text: &mut Vec<u8>, name: &str) {
     text.push(b',');
     push_string(text, name);
     text.push(b':');

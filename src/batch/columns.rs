@@ -1,0 +1,178 @@
+//! What the columns of a CSV file mean, told from its header line.
+
+use std::collections::HashSet;
+
+use super::cells::{Cells, trim};
+use super::error::FileError;
+use super::template::OF_THE_BATCH;
+use crate::domain::Field;
+
+/// The key of a job's metadata that chooses its lane.
+pub(super) const TRAFFIC_LANE: &str = "traffic_lane";
+/// So many digits in a header's cell are a telephone number.
+const DIGITS_OF_A_NUMBER: usize = 7;
+/// An error shows so many names of columns, and so many characters of each.
+const SHOWN: usize = 20;
+
+/// Where a column's values go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Column {
+    /// To a field of the job.
+    Field(Field),
+    /// Into the job's metadata, under this name.
+    Metadata(String),
+    /// Nowhere: the column has no name.
+    Unnamed,
+}
+
+/// The columns of a file.
+#[derive(Debug)]
+pub(super) struct Columns {
+    pub(super) all: Vec<Column>,
+    /// How many cells a row must have: up to the last column that has a name.
+    pub(super) width: usize,
+    /// Where the channel stands.
+    pub(super) channel: Option<usize>,
+}
+
+/// Whether there is a column for the recipients, and how many columns there are: the better a
+/// delimiter fits, the greater.
+pub(super) fn fit(header: &Cells) -> (bool, usize) {
+    let has_to = header
+        .iter()
+        .any(|cell| column(cell) == Column::Field(Field::To));
+    (has_to, header.len())
+}
+
+impl Columns {
+    /// Reads the header that stands on a line.
+    ///
+    /// # Errors
+    /// When it is none, or its columns cannot be told apart.
+    pub(super) fn parse(header: &Cells, line: u64) -> Result<Self, FileError> {
+        if !fit(header).0 {
+            return Err(without_recipients(header, line));
+        }
+        refuse_duplicates(header)?;
+        let all: Vec<_> = header.iter().map(column).collect();
+        let of_the_batch = |field: &&Field| all.contains(&Column::Field(**field));
+        if let Some(field) = OF_THE_BATCH.iter().find(of_the_batch) {
+            let name = field.as_str();
+            return Err(FileError::BatchColumn { name });
+        }
+        let place = |field: Field| all.iter().position(|it| *it == Column::Field(field));
+        let last_named = all.iter().rposition(|column| *column != Column::Unnamed);
+        Ok(Self {
+            width: last_named.map_or(0, |last| last + 1),
+            channel: place(Field::Channel),
+            all,
+        })
+    }
+}
+
+/// There is no column `to`, or this is no header.
+fn without_recipients(header: &Cells, line: u64) -> FileError {
+    if header.iter().any(is_value) {
+        return FileError::NoHeader { line };
+    }
+    let found = names(header);
+    FileError::MissingColumn { found }
+}
+
+fn column(cell: &str) -> Column {
+    let name = trim(cell);
+    let lower = name.to_ascii_lowercase();
+    match Field::parse(&lower) {
+        Some(field) => Column::Field(field),
+        None if name.is_empty() => Column::Unnamed,
+        None if lower == TRAFFIC_LANE => Column::Metadata(lower),
+        None => Column::Metadata(name.to_owned()),
+    }
+}
+
+fn refuse_duplicates(header: &Cells) -> Result<(), FileError> {
+    let mut names = HashSet::new();
+    let given = header.iter().map(trim).filter(|name| !name.is_empty());
+    for name in given {
+        if !names.insert(name.to_lowercase()) {
+            return Err(FileError::DuplicateColumn { name: shown(name) });
+        }
+    }
+    Ok(())
+}
+
+/// A telephone number or an address, which no column is named, and which no error may show.
+fn is_value(cell: &str) -> bool {
+    let digits = cell.chars().filter(char::is_ascii_digit).count();
+    digits >= DIGITS_OF_A_NUMBER || cell.contains('@')
+}
+
+fn names(header: &Cells) -> String {
+    let mut names: Vec<_> = header.iter().map(trim).map(shown).collect();
+    if names.len() > SHOWN {
+        names.truncate(SHOWN);
+        names.push("and more".to_owned());
+    }
+    names.join(", ")
+}
+
+fn shown(name: &str) -> String {
+    let short: String = name.chars().take(SHOWN * 2).collect();
+    format!("`{}`", short.escape_debug())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(header: &str) -> Result<Columns, String> {
+        let mut cells = Cells::default();
+        cells.split(header, b',').unwrap();
+        Columns::parse(&cells, 1).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn names_are_matched_without_case_and_blanks() {
+        let columns = parse("\u{a0}To , BODY,First Name,Traffic_Lane,channel,,").unwrap();
+        assert_eq!(
+            columns.all[..4],
+            [
+                Column::Field(Field::To),
+                Column::Field(Field::Body),
+                Column::Metadata("First Name".to_owned()),
+                Column::Metadata("traffic_lane".to_owned()),
+            ]
+        );
+        assert_eq!((columns.width, columns.channel), (5, Some(4)));
+    }
+
+    #[test]
+    fn columns_that_cannot_be_told_apart_are_refused() {
+        assert!(
+            parse("to,Name, name")
+                .unwrap_err()
+                .contains("`name` is there twice")
+        );
+        assert!(
+            parse("to,ID")
+                .unwrap_err()
+                .contains("column id is set for the whole batch")
+        );
+        let missing = parse("phone,body|text").unwrap_err();
+        assert!(missing.contains("missing column to") && missing.contains("`phone`, `body|text`"));
+    }
+
+    #[test]
+    fn a_column_s_name_may_have_digits() {
+        assert!(parse("to,visits 2024-01-31,me@home").is_ok());
+    }
+
+    #[test]
+    fn a_row_in_the_header_s_place_is_told_without_its_values() {
+        for header in ["+447700900123,Hello", "a@example.org"] {
+            let error = parse(header).unwrap_err();
+            assert!(error.contains("put a header line"), "{error}");
+            assert!(!error.contains("4477") && !error.contains('@'), "{error}");
+        }
+    }
+}
