@@ -25,7 +25,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    fn of(name: &'static str, held: bool, details: Vec<String>) -> Self {
+    fn of(name: &'static str, held: bool, details: &[String]) -> Self {
         Self {
             name,
             held: Some(held),
@@ -64,7 +64,7 @@ fn budget(ceilings: Ceilings, ending: &Ending) -> Rule {
         details.push(format!("and {uncounted} made without the shared counter"));
     }
     let held = most <= budget && !windows.too_many() && ending.fallbacks == 0;
-    Rule::of("budget", held, details)
+    Rule::of("budget", held, &details)
 }
 
 fn reserve(ceilings: Ceilings, ending: &Ending) -> Rule {
@@ -75,7 +75,7 @@ fn reserve(ceilings: Ceilings, ending: &Ending) -> Rule {
         grouped(most.into()),
         grouped(ceiling.into())
     );
-    Rule::of("reserve", most <= ceiling, vec![detail])
+    Rule::of("reserve", most <= ceiling, &[detail])
 }
 
 fn passwords(promises: &Promises, ending: &Ending) -> Rule {
@@ -103,7 +103,7 @@ fn passwords(promises: &Promises, ending: &Ending) -> Rule {
             grouped(record.late)
         ));
     }
-    Rule::of("passwords", record.late == 0, details)
+    Rule::of("passwords", record.late == 0, &details)
 }
 
 fn nothing_lost(ending: &Ending) -> Rule {
@@ -121,7 +121,7 @@ fn nothing_lost(ending: &Ending) -> Rule {
     if record.lost > 0 {
         details.push(format!("{} lost", grouped(record.lost)));
     }
-    Rule::of("nothing lost", record.lost == 0, details)
+    Rule::of("nothing lost", record.lost == 0, &details)
 }
 
 fn nothing_twice(ending: &Ending) -> Rule {
@@ -135,7 +135,7 @@ fn nothing_twice(ending: &Ending) -> Rule {
         details.push(format!("{strangers} sent that nobody offered"));
     }
     let held = record.doubled == 0 && record.strangers == 0;
-    Rule::of("nothing twice", held, details)
+    Rule::of("nothing twice", held, &details)
 }
 
 fn sheds_uncounted(ending: &Ending) -> Rule {
@@ -152,5 +152,5 @@ fn sheds_uncounted(ending: &Ending) -> Rule {
     } else {
         format!("the counter was not what was admitted in {miscounted} of {windows} windows")
     };
-    Rule::of("sheds uncounted", miscounted == 0, vec![detail])
+    Rule::of("sheds uncounted", miscounted == 0, &[detail])
 }
