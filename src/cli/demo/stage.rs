@@ -106,6 +106,7 @@ impl Stage {
         settings: &Settings,
         meter: M,
     ) -> anyhow::Result<()> {
+        self.tally.joined();
         let mut random = fastrand::Rng::with_seed(cast.seed.wrapping_add(number as u64));
         let options = options(cast, settings, random.u64(..));
         let (session, deliveries) = self.queues.connect(options.prefetch);

@@ -116,6 +116,11 @@ pub struct Record {
 pub struct Tally(Arc<Mutex<State>>);
 
 impl Tally {
+    /// A worker joins in; workers are numbered from 0.
+    pub fn joined(&self) {
+        self.lock().by_worker.push(0);
+    }
+
     /// A job is being published.
     pub fn offered(&self, id: &JobId, lane: Lane, now: Instant) {
         let mut state = self.lock();
@@ -162,10 +167,9 @@ impl Tally {
         if fate.lane == Lane::Transactional {
             state.second.latencies.push(took);
         }
-        if state.by_worker.len() <= worker {
-            state.by_worker.resize(worker + 1, 0);
+        if let Some(sent) = state.by_worker.get_mut(worker) {
+            *sent += 1;
         }
-        state.by_worker[worker] += 1;
     }
 
     /// A job has ended without being dispatched.
@@ -267,6 +271,8 @@ mod tests {
 
     fn offered(ids: &[&str], now: Instant) -> Tally {
         let tally = Tally::default();
+        tally.joined();
+        tally.joined();
         for name in ids {
             tally.offered(&id(name), Lane::Transactional, now);
         }

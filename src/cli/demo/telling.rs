@@ -106,26 +106,35 @@ fn passwords_got(ending: &Ending) -> String {
     }
 }
 
-/// `2 workers sent 1,105 of 2,105 messages (561 + 544); 1,000 are still waiting, and none was lost
-/// or sent twice.`
+/// `Of 2,105 messages offered 1,117 were dispatched (437 + 680 by worker) and 988 are still waiting;
+/// none was lost or sent twice.`
 #[must_use]
 pub fn in_all(ending: &Ending) -> String {
     let record = &ending.record;
     let sum = |by_lane: [u64; 2]| by_lane.iter().sum::<u64>();
-    let shares: Vec<_> = record.by_worker.iter().map(|sent| grouped(*sent)).collect();
-    let shares = match shares.len() {
-        0 | 1 => String::new(),
-        _ => format!(" ({} by worker)", shares.join(" + ")),
-    };
     let fate = match (record.lost, record.doubled) {
         (0, 0) => "none was lost or sent twice".to_owned(),
         (lost, 0) => format!("{} LOST", grouped(lost)),
         (lost, doubled) => format!("{} LOST and {} DOUBLED", grouped(lost), grouped(doubled)),
     };
     format!(
-        "Of {} offered {} were dispatched{shares} and {} are still waiting; {fate}.",
+        "Of {} offered {} were dispatched{} and {} are still waiting; {fate}.",
         count(sum(record.offered), "message"),
         grouped(sum(record.dispatched)),
+        shares(&record.by_worker),
         grouped(sum(record.waiting))
     )
+}
+
+/// How the workers shared the work: each one's part, or the least and the most of many.
+fn shares(by_worker: &[u64]) -> String {
+    let parts: Vec<_> = by_worker.iter().map(|sent| grouped(*sent)).collect();
+    match (by_worker.iter().min(), by_worker.iter().max()) {
+        _ if parts.len() < 2 => String::new(),
+        (Some(least), Some(most)) if parts.len() > 4 => {
+            let (least, most) = (grouped(*least), grouped(*most));
+            format!(" ({least} to {most} by each of {} workers)", parts.len())
+        }
+        _ => format!(" ({} by worker)", parts.join(" + ")),
+    }
 }
