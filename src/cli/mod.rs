@@ -2,6 +2,7 @@
 
 mod amqp;
 pub mod check;
+pub mod demo;
 pub mod enqueue;
 pub mod worker;
 
@@ -50,6 +51,8 @@ enum Command {
     /// Nothing is queued, sent or created on a service. Queues that exist are compared with the
     /// settings, and the sandbox's record file is opened, as a worker would open it.
     Check(check::Args),
+    /// Watch two lanes share one budget, in this process alone: no service, nothing sent.
+    Demo(demo::Args),
     /// Queue a file of messages, CSV or JSON lines, one message per row.
     ///
     /// An interrupted run can be resumed, and a finished one is not repeated by mistake.
@@ -58,6 +61,8 @@ enum Command {
 
 const EXAMPLES: &str = "\
 Examples:
+  lanekeeper demo
+        watch what it does, without any service
   lanekeeper check
         see whether the settings are right and every service answers
   lanekeeper worker
@@ -90,6 +95,8 @@ pub fn main(
     }
     let result = match (cli.command, settings) {
         (Command::Check(args), settings) => block_on(None, check::run(settings, args)),
+        // It plays with the defaults, whatever the settings are.
+        (Command::Demo(args), _) => block_on(None, demo::run(args)),
         (_, Err(error)) => {
             eprintln!("error: {error}");
             return USAGE.into();
@@ -105,7 +112,7 @@ pub fn main(
 
 /// A command that tells its result itself needs no account of its connections, unless asked for one.
 fn log_of(command: &Command, mut log: Log) -> Log {
-    if matches!(command, Command::Enqueue(_)) && log.level == LogLevel::Info {
+    if matches!(command, Command::Enqueue(_) | Command::Demo(_)) && log.level == LogLevel::Info {
         log.level = LogLevel::Warn;
     }
     log

@@ -172,6 +172,21 @@ impl EmbeddedQueues {
         std::mem::take(&mut self.lock().told)
     }
 
+    /// Every message that no worker has settled, wherever it is: ready, away or delivered.
+    #[must_use]
+    pub fn left(&self) -> Vec<Bytes> {
+        let state = self.lock();
+        let ready = state.lanes.iter().flatten();
+        let away = state.away.values().map(|(_, message)| message);
+        let unsettled = state
+            .consumers
+            .values()
+            .flat_map(|consumer| consumer.unsettled.values())
+            .map(|(_, message)| message);
+        let left = ready.chain(away).chain(unsettled);
+        left.map(|message| message.payload.clone()).collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -449,6 +464,7 @@ mod tests {
         assert_eq!(session.requeue(vec![shed]).await, [Ok(())]);
         tokio::time::sleep(Duration::from_millis(999)).await;
         assert_eq!((queues.away(), received(&mut deliveries).len()), (1, 0));
+        assert_eq!(queues.left(), [job(7)]);
         tokio::time::sleep(Duration::from_millis(2)).await;
         let back = received(&mut deliveries);
         assert_eq!(back[0][0].headers.sheds, 1);

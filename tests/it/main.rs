@@ -8,6 +8,7 @@
 mod batch_files;
 mod carriers;
 mod client;
+mod demo;
 mod enqueue;
 mod intake;
 mod meter;
