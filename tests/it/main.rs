@@ -6,6 +6,7 @@
 )]
 
 mod carriers;
+mod deploy;
 mod enqueue;
 mod intake;
 mod meter;

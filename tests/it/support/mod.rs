@@ -1,6 +1,7 @@
 //! What the tests stand on: private services, worker processes, a stub carrier.
 
 pub mod jobs;
+pub mod prometheus;
 pub mod queues;
 pub mod rabbit;
 pub mod redis;
