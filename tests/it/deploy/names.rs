@@ -1,6 +1,7 @@
 //! The manifests name real settings, queues and ports, and their time limits fit each other.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::time::Duration;
 
 use lanekeeper::domain::Lane;
@@ -64,7 +65,7 @@ fn load(mut settings: BTreeMap<String, String>) -> Settings {
     }
     let environment = settings
         .into_iter()
-        .map(|(name, value)| (name.into(), value.into()));
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
     Settings::load(None, environment).unwrap_or_else(|error| panic!("{error}"))
 }
 

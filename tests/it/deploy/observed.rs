@@ -71,8 +71,8 @@ impl World {
     async fn await_data(&self, query: &str, deadline: Instant) {
         let limit = deadline.saturating_duration_since(Instant::now());
         let data = async || {
-            let samples = self.prometheus.query(query).await;
-            samples.iter().any(|sample| !sample.value.is_nan())
+            let values = self.prometheus.query(query).await;
+            values.iter().any(|value| !value.is_nan())
         };
         eventually(query, limit, data).await;
     }

@@ -45,16 +45,19 @@ impl Prometheus {
         server
     }
 
-    /// The series that an expression gives now.
+    /// The values that an expression gives now, one for each series.
     ///
     /// # Panics
     /// When the expression is wrong.
-    pub async fn query(&self, expression: &str) -> Vec<Sample> {
+    pub async fn query(&self, expression: &str) -> Vec<f64> {
         let query = [("query", expression)];
         let answer = self.get("/api/v1/query", &query).await;
         let result = answer["data"]["result"].as_array();
         let result = result.unwrap_or_else(|| panic!("{expression}: {answer}"));
-        result.iter().map(Sample::of).collect()
+        let values = result
+            .iter()
+            .map(|series| series["value"][1].as_str().unwrap());
+        values.map(|value| value.parse().unwrap()).collect()
     }
 
     /// Every alerting rule, as the server has read it.
@@ -83,22 +86,6 @@ impl Prometheus {
             answer.text().await.ok()
         } else {
             None
-        }
-    }
-}
-
-/// One series' present value.
-#[derive(Debug)]
-pub struct Sample {
-    pub labels: Value,
-    pub value: f64,
-}
-
-impl Sample {
-    fn of(result: &Value) -> Self {
-        Self {
-            labels: result["metric"].clone(),
-            value: result["value"][1].as_str().unwrap().parse().unwrap(),
         }
     }
 }
