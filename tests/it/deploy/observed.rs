@@ -1,6 +1,7 @@
 //! A real Prometheus looks at a real worker and its broker with the files in deploy/: every query of
 //! the dashboard, the alerts and the autoscaler finds what it asks for.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,8 +28,8 @@ const PREFIX: &str = "lanekeeper";
 const BUDGET: usize = 50;
 
 /// For the broker to update its queues' figures, which it does every five seconds, and for the
-/// second scrape that a rate needs.
-const SEEN_WITHIN: Duration = Duration::from_secs(30);
+/// second scrape that a rate needs. A busy machine is late.
+const SEEN_WITHIN: Duration = Duration::from_secs(60);
 
 /// A worker at work, and Prometheus looking on.
 struct World {
@@ -184,22 +185,27 @@ async fn dashboard_alerts_and_autoscaler_find_what_they_ask_for() {
             world.await_data(selector, deadline).await;
         }
     }
-    assert_eq!(
-        states(&world.prometheus, "firing").await,
-        ["LanekeeperDeadLetters"]
-    );
-    let pending = async || {
-        let pending = states(&world.prometheus, "pending").await;
-        pending.contains(&"LanekeeperFallingOpen".to_owned())
-    };
-    eventually("the fallback alert is pending", SEEN_WITHIN, pending).await;
+    for name in ["LanekeeperDeadLetters", "LanekeeperFallingOpen"] {
+        let raised = async || !inactive(&world.prometheus).await.contains(name);
+        eventually(name, SEEN_WITHIN, raised).await;
+    }
+    let inactive = inactive(&world.prometheus).await;
+    for name in [
+        "LanekeeperDown",
+        "LanekeeperAbsent",
+        "LanekeeperLaneWithoutConsumer",
+        "LanekeeperQueuesUnseen",
+        "LanekeeperPublishFailing",
+    ] {
+        assert!(inactive.contains(name), "{name} of {inactive:?}");
+    }
     world.worker.stop().await;
 }
 
-/// The alerts that are in this state, by name.
-async fn states(prometheus: &Prometheus, state: &str) -> Vec<String> {
+/// The alerts that have no cause now, by name.
+async fn inactive(prometheus: &Prometheus) -> HashSet<String> {
     let alerts = prometheus.alerts().await.into_iter();
-    let alerts = alerts.filter(|alert| alert.state == state);
+    let alerts = alerts.filter(|alert| alert.state == "inactive");
     alerts.map(|alert| alert.name).collect()
 }
 
