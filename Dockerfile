@@ -22,10 +22,10 @@ RUN set -eu; \
         member=.$(dirname "${manifest#/source}"); \
         mkdir -p "$member/src"; \
         cp "$manifest" "$member/"; \
-        : >"$member/src/lib.rs"; \
+        echo '//! Empty.' >"$member/src/lib.rs"; \
     done; \
-    echo 'fn main() {}' >src/main.rs; \
-    mkdir benches && echo 'fn main() {}' >benches/throughput.rs
+    printf '//! Empty.\nfn main() {}\n' >src/main.rs; \
+    mkdir benches && cp src/main.rs benches/throughput.rs
 
 # --- The dependencies, then the program ----------------------------------------------------------
 FROM rust:${RUST}-slim-${DEBIAN} AS build
