@@ -23,7 +23,7 @@ services-stop: ## End the services that `make services` started, and nothing els
 
 .PHONY: test
 test: ## Every test, on real services (ARGS="name" for some of them)
-	@scripts/services.sh packages
+	@scripts/services.sh packages test
 	@scripts/clients.sh
 	@scripts/services.sh up test
 ifeq ($(strip $(ARGS)),)

@@ -2,7 +2,8 @@
 # RabbitMQ and Redis on loopback, for tests and for trying the worker out.
 #
 #   scripts/services.sh up [test|run]   bring up what does not answer yet (default: both)
-#   scripts/services.sh packages        install the servers' packages, if they are missing
+#   scripts/services.sh packages [test] install the servers' packages, if they are missing; for
+#                                       tests also Prometheus, which checks deploy/ and is not started
 #   scripts/services.sh down            end what `up` started, and nothing else
 #   scripts/services.sh rabbitmqctl …   rabbitmqctl for the broker that `up` started
 #
@@ -148,6 +149,9 @@ packages() {
     rabbitmq_sbin >/dev/null || missing+=(rabbitmq-server)
     command -v redis-server >/dev/null || missing+=(redis-server)
     command -v redis-cli >/dev/null || missing+=(redis-tools)
+    if [[ ${1:-} == test ]]; then
+        command -v prometheus >/dev/null && command -v promtool >/dev/null || missing+=(prometheus)
+    fi
     ((${#missing[@]} == 0)) || install_packages "${missing[@]}"
     require_recent_rabbitmq
 }
@@ -340,8 +344,8 @@ control_rabbitmq() {
 
 case ${1:-up} in
 up) up "${2:-all}" ;;
-packages) packages ;;
+packages) packages "${2:-}" ;;
 down) down ;;
 rabbitmqctl) control_rabbitmq "${@:2}" ;;
-*) fail "commands: up [test|run], packages, down, rabbitmqctl …" ;;
+*) fail "commands: up [test|run], packages [test], down, rabbitmqctl …" ;;
 esac

@@ -9,6 +9,7 @@ mod batch_files;
 mod carriers;
 mod client;
 mod demo;
+mod deploy;
 mod enqueue;
 mod intake;
 mod meter;

@@ -3,6 +3,7 @@
 pub mod exchange;
 pub mod jobs;
 pub mod programs;
+pub mod prometheus;
 pub mod queues;
 pub mod rabbit;
 pub mod redis;

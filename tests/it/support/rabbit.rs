@@ -39,12 +39,25 @@ pub struct Rabbit {
 impl Rabbit {
     /// Starts a node and waits until it serves.
     pub async fn start() -> Self {
+        Self::start_with("[].\n", "").await
+    }
+
+    /// The same, with the node's metrics served on a port of its own.
+    pub async fn start_with_metrics() -> (Self, u16) {
+        let port = free_port();
+        let listen = format!("prometheus.tcp.ip = 127.0.0.1\nprometheus.tcp.port = {port}\n");
+        let rabbit = Self::start_with("[rabbitmq_prometheus].\n", &listen).await;
+        (rabbit, port)
+    }
+
+    async fn start_with(plugins: &str, configuration: &str) -> Self {
         let [amqp_port, distribution_port, epmd_port] = [(); 3].map(|()| free_port());
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join(".erlang.cookie"), "LANEKEEPERTEST").unwrap();
         restrict(&directory.path().join(".erlang.cookie"));
-        std::fs::write(directory.path().join("rabbitmq.conf"), CONFIGURATION).unwrap();
-        std::fs::write(directory.path().join("enabled_plugins"), "[].\n").unwrap();
+        let configuration = CONFIGURATION.to_owned() + configuration;
+        std::fs::write(directory.path().join("rabbitmq.conf"), configuration).unwrap();
+        std::fs::write(directory.path().join("enabled_plugins"), plugins).unwrap();
         let mut rabbit = Self {
             node: format!("lanekeeper{amqp_port}@localhost"),
             directory,

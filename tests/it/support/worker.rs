@@ -114,6 +114,11 @@ impl Worker {
         answer.is_ok_and(|answer| answer.status().is_success())
     }
 
+    /// Where its ops server listens: address and port.
+    pub fn ops_address(&self) -> &str {
+        self.ops.trim_start_matches("http://")
+    }
+
     /// The answer of one path of the ops server.
     pub async fn ops(&self, path: &str) -> String {
         let url = format!("{}{path}", self.ops);
@@ -220,7 +225,7 @@ pub async fn declare(config: &WorkerConfig) {
 /// Decisions made without the shared counter.
 pub const FALLBACKS: &str = "devotel_messaging_rate_limiter_fallback_total";
 
-fn ops_client() -> reqwest::Client {
+pub(super) fn ops_client() -> reqwest::Client {
     let client = reqwest::Client::builder()
         .no_proxy()
         .timeout(Duration::from_secs(5));
