@@ -216,6 +216,7 @@ async fn every_alert_says_how_bad_it_is_and_where_to_read_on() {
     let prometheus = Prometheus::start(&directory.path().join("prometheus.yaml")).await;
     let alerts = prometheus.alerts().await;
     assert!(!alerts.is_empty());
+    let operations = text("docs/OPERATIONS.md");
     for alert in alerts {
         let severities = ["critical", "warning", "info"];
         assert!(severities.contains(&alert.severity.as_str()), "{alert:?}");
@@ -226,6 +227,11 @@ async fn every_alert_says_how_bad_it_is_and_where_to_read_on() {
         );
         let section = format!("docs/OPERATIONS.md#{}", alert.name.to_lowercase());
         assert_eq!(said("runbook"), section);
+        let heading = format!("\n### {}\n", alert.name);
+        assert!(
+            operations.contains(&heading),
+            "{heading} is missing in docs/OPERATIONS.md"
+        );
     }
 }
 
