@@ -42,9 +42,9 @@ fn write_million(path: &Path) {
 /// A million rows: all stored, in little memory, and only once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_million_rows_need_little_memory_and_are_queued_once() {
-    let _alone = heavy().await;
     // Of its own: a million messages are much for a broker that others use.
     let rabbit = Rabbit::start().await;
+    let _alone = heavy().await;
     let desk = Desk::on("million", rabbit.url());
     let file = desk.place("contacts.csv");
     write_million(&file);
@@ -152,8 +152,8 @@ async fn rows_of_killed_runs_are_all_sent_and_sent_once() {
 /// one goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_whose_broker_is_gone_can_be_resumed() {
-    let _alone = heavy().await;
     let mut rabbit = Rabbit::start().await;
+    let _alone = heavy().await;
     let desk = Desk::on("gone", rabbit.url());
     let file = desk.file("rows.jsonl", rows(100_000));
     let run = desk.start("rows.jsonl", &["--json"]);
