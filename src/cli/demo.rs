@@ -34,6 +34,7 @@ use self::stage::{Cast, Stage};
 use self::table::LaneNames;
 use self::tally::Second;
 use super::USAGE;
+use super::values::channel;
 use crate::batch::FileError;
 use crate::domain::{AccountId, Budget, Ceilings, Channel, Lane, Reserve};
 
@@ -113,11 +114,6 @@ pub struct Args {
 
 fn within(least: u64, most: u64) -> RangedU64ValueParser<u32> {
     RangedU64ValueParser::new().range(least..=most)
-}
-
-fn channel(text: &str) -> Result<Channel, String> {
-    let known = || Channel::ALL.map(Channel::as_str).join(", ");
-    Channel::parse(text).ok_or_else(|| format!("expected one of {}", known()))
 }
 
 impl Args {

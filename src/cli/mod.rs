@@ -4,6 +4,7 @@ mod amqp;
 pub mod check;
 pub mod demo;
 pub mod enqueue;
+mod values;
 pub mod worker;
 
 use std::ffi::OsString;

@@ -6,6 +6,7 @@ use crate::batch::{Batch, BatchId, Format};
 use crate::domain::{AccountId, Channel, Field, Origin, Priority, Region};
 
 use super::plan::Choice;
+use crate::cli::values::{account, channel, origin, priority};
 
 const HELP: &str = "\
 Examples:
@@ -216,23 +217,4 @@ pub(super) fn is_stream(path: &Path) -> bool {
 fn format(text: &str) -> Result<Format, String> {
     let known = || Format::ALL.map(Format::as_str).join(", ");
     Format::parse(text).ok_or_else(|| format!("expected one of {}", known()))
-}
-
-fn account(text: &str) -> Result<AccountId, String> {
-    AccountId::parse(text).map_err(|error| error.to_string())
-}
-
-fn channel(text: &str) -> Result<Channel, String> {
-    let known = || Channel::ALL.map(Channel::as_str).join(", ");
-    Channel::parse(text).ok_or_else(|| format!("expected one of {}", known()))
-}
-
-fn origin(text: &str) -> Result<Origin, String> {
-    let known = || Origin::ALL.map(Origin::as_str).join(", ");
-    Origin::parse(text).ok_or_else(|| format!("expected one of {}", known()))
-}
-
-fn priority(text: &str) -> Result<Priority, String> {
-    let known = || Priority::ALL.map(Priority::as_str).join(", ");
-    Priority::parse(text).ok_or_else(|| format!("expected one of {}", known()))
 }
