@@ -102,7 +102,9 @@ async fn of_every_third_file_the_expected_jobs_are_queued() {
         }
     }
     let line = |id: &String| id.rsplit('-').next().unwrap().parse::<u64>().unwrap();
-    found.values_mut().for_each(|ids| ids.sort_by_key(line));
+    for ids in found.values_mut() {
+        ids.sort_by_key(line);
+    }
     assert_eq!(found, expected);
     desk.end().await;
 }
