@@ -71,6 +71,13 @@ impl<const ROWS: usize, const COLUMNS: usize> Grid<ROWS, COLUMNS> {
         self.0[row][column].fetch_add(count, Relaxed);
     }
 
+    /// The sum of all cells.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        let cells = self.0.iter().flatten();
+        cells.map(|cell| cell.load(Relaxed)).sum()
+    }
+
     /// The value of one cell.
     #[must_use]
     pub fn get(&self, row: usize, column: usize) -> u64 {

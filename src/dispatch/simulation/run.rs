@@ -111,10 +111,7 @@ fn report(plan: Arc<Plan>, stage: &Stage, stuck: bool) -> Report {
         lasted: stage.outside.started.elapsed(),
         dead: stage.queues.dead().len(),
         possible_duplicates: counts.duplicates.get(DuplicateKind::Possible as usize, 0),
-        fallbacks: (0..2)
-            .flat_map(|lane| (0..6).map(move |why| (lane, why)))
-            .map(|(lane, why)| counts.fallbacks.get(lane, why))
-            .sum(),
+        fallbacks: counts.fallbacks.sum(),
         plan,
         stuck,
     }

@@ -190,9 +190,7 @@ impl Rig {
     }
 
     pub(super) fn fallbacks(&self) -> u64 {
-        let counts = &self.telemetry.counts().fallbacks;
-        let cells = (0..2).flat_map(|row| (0..6).map(move |column| (row, column)));
-        cells.map(|(row, column)| counts.get(row, column)).sum()
+        self.telemetry.counts().fallbacks.sum()
     }
 
     pub(super) fn fallbacks_because(&self, why: StoreError) -> u64 {
