@@ -2,6 +2,7 @@
 
 mod amqp;
 pub mod check;
+pub mod dead;
 pub mod enqueue;
 pub mod worker;
 
@@ -52,6 +53,8 @@ enum Command {
     Check(check::Args),
     /// Queue jobs from a file or from standard input.
     Enqueue(enqueue::Args),
+    /// Look into the queue of messages that could not be read; replay them, or drop them.
+    Dead(dead::Args),
 }
 
 const EXAMPLES: &str = "\
@@ -94,6 +97,7 @@ pub fn main(
         }
         (Command::Worker, Ok(settings)) => block_on(settings.worker.threads, worker::run(settings)),
         (Command::Enqueue(args), Ok(settings)) => block_on(None, enqueue::run(settings, args)),
+        (Command::Dead(args), Ok(settings)) => block_on(None, dead::run(settings, args)),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
@@ -103,7 +107,7 @@ pub fn main(
 
 /// A command that tells its result itself needs no account of its connections, unless asked for one.
 fn log_of(command: &Command, mut log: Log) -> Log {
-    if matches!(command, Command::Enqueue(_)) && log.level == LogLevel::Info {
+    if matches!(command, Command::Enqueue(_) | Command::Dead(_)) && log.level == LogLevel::Info {
         log.level = LogLevel::Warn;
     }
     log

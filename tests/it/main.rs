@@ -6,6 +6,7 @@
 )]
 
 mod carriers;
+mod dead;
 mod enqueue;
 mod intake;
 mod meter;
