@@ -303,14 +303,22 @@ mod tests {
             .with_user_id("somebody".into());
         let names = Names::new("lk").unwrap();
         let moved = Outgoing::dead_again(&names, &received, Payload::new("x"));
-        let kept: Vec<_> = moved.headers.inner().keys().map(ShortString::as_str).collect();
+        let kept: Vec<_> = moved
+            .headers
+            .inner()
+            .keys()
+            .map(ShortString::as_str)
+            .collect();
         assert_eq!(kept, ["mine", "x-reason"]);
         let properties = moved.properties();
         assert_eq!(properties.content_type(), &Some("text/plain".into()));
         assert_eq!(properties.timestamp(), &Some(7));
         assert_eq!(properties.message_id(), &Some("m-1".into()));
         assert_eq!(properties.delivery_mode(), &Some(PERSISTENT));
-        assert_eq!((properties.expiration(), properties.user_id()), (&None, &None));
+        assert_eq!(
+            (properties.expiration(), properties.user_id()),
+            (&None, &None)
+        );
     }
 
     #[test]

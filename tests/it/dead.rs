@@ -105,14 +105,22 @@ impl Yard {
         let output = self.output(arguments).await;
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let (out, err) = (text(&output.stdout), text(&output.stderr));
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {out}{err}");
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?}: {out}{err}"
+        );
         (out, err)
     }
 
     /// The lines of `dead list --json`.
     async fn list(&self, arguments: &[&str]) -> Vec<Value> {
-        let (out, _) = self.run(&[&["list", "--json"], arguments].concat(), 0).await;
-        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let (out, _) = self
+            .run(&[&["list", "--json"], arguments].concat(), 0)
+            .await;
+        out.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 
     /// The report of a command with `--json`.
@@ -124,7 +132,10 @@ impl Yard {
     /// Waits until so many messages are ready in a queue.
     async fn holds(&self, queue: &str, count: usize) {
         let what = format!("{count} messages in {queue}");
-        eventually(&what, LIMIT, async || self.queues.ready(queue).await == count).await;
+        eventually(&what, LIMIT, async || {
+            self.queues.ready(queue).await == count
+        })
+        .await;
     }
 
     /// Takes all messages out of a queue.
@@ -132,7 +143,12 @@ impl Yard {
         let queue = format!("{}.{queue}", self.prefix);
         let options = BasicGetOptions { no_ack: true };
         let mut taken = Vec::new();
-        while let Some(message) = self.channel.basic_get(queue.as_str().into(), options).await.unwrap() {
+        while let Some(message) = self
+            .channel
+            .basic_get(queue.as_str().into(), options)
+            .await
+            .unwrap()
+        {
             taken.push(Taken {
                 body: String::from_utf8(message.delivery.data).unwrap(),
                 properties: message.delivery.properties,
@@ -156,15 +172,23 @@ fn headers(entries: &[(&str, &str)]) -> BasicProperties {
 
 /// A job that every decoder reads.
 fn job(id: &str) -> String {
-    format!(r#"{{"id":"{id}","account_id":"acme","channel":"sms","to":"+447700900123","body":"x","origin":"campaign"}}"#)
+    format!(
+        r#"{{"id":"{id}","account_id":"acme","channel":"sms","to":"+447700900123","body":"x","origin":"campaign"}}"#
+    )
 }
 
 fn column<'a>(lines: &'a [Value], name: &str) -> Vec<&'a str> {
-    lines.iter().map(|line| line[name].as_str().unwrap_or("-")).collect()
+    lines
+        .iter()
+        .map(|line| line[name].as_str().unwrap_or("-"))
+        .collect()
 }
 
 /// The references of all messages, in the order of the queue.
 async fn references(yard: &Yard) -> Vec<String> {
     let lines = yard.list(&["--limit", "100000"]).await;
-    column(&lines, "reference").into_iter().map(str::to_owned).collect()
+    column(&lines, "reference")
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
 }

@@ -69,7 +69,16 @@ mod tests {
 
     #[test]
     fn anything_else_is_explained() {
-        for text in ["", "1", "h", "-1h", "1 h", "1y", "1.5h", "99999999999999999999w"] {
+        for text in [
+            "",
+            "1",
+            "h",
+            "-1h",
+            "1 h",
+            "1y",
+            "1.5h",
+            "99999999999999999999w",
+        ] {
             assert!(parse(text).unwrap_err().contains("such as"), "{text}");
         }
         assert!(parse("18446744073709551615w").is_err());

@@ -12,7 +12,7 @@ use super::line::{Line, age};
 use super::problem::Problem;
 use super::report::{interrupted, print};
 use super::select::{Ages, Selection};
-use super::{age as ages, CARRIED_OUT};
+use super::{CARRIED_OUT, age as ages};
 
 /// The most reasons that are counted by name: they come from outside.
 const MOST_REASONS: usize = 50;
@@ -130,7 +130,15 @@ fn lines(shown: &[Facts], now: Timestamp) -> String {
 
 /// A table of texts, in columns as wide as they need to be; what was wrong takes what is left.
 fn table(shown: &[Facts], now: Timestamp) -> String {
-    const HEAD: [&str; 7] = ["REFERENCE", "AGE", "REASON", "BYTES", "ACCOUNT", "JOB ID", "DETAIL"];
+    const HEAD: [&str; 7] = [
+        "REFERENCE",
+        "AGE",
+        "REASON",
+        "BYTES",
+        "ACCOUNT",
+        "JOB ID",
+        "DETAIL",
+    ];
     const LONGEST: [usize; 6] = [12, 7, 16, 9, 16, 24];
     let cell = |text: Option<&str>, longest: usize| match text {
         Some(text) => escape::cut(&escape::line(text), longest).into_owned(),

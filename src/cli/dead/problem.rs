@@ -69,9 +69,10 @@ impl Problem {
 
 fn advice(error: &DeadError) -> &'static str {
     match (error, error.verdict()) {
-        (DeadError::Intake(IntakeError::Connect { .. } | IntakeError::TimedOut { .. }), Verdict::Retry) => {
-            "; `lanekeeper check` says what is reachable"
-        }
+        (
+            DeadError::Intake(IntakeError::Connect { .. } | IntakeError::TimedOut { .. }),
+            Verdict::Retry,
+        ) => "; `lanekeeper check` says what is reachable",
         _ => "",
     }
 }

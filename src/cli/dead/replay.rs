@@ -46,7 +46,9 @@ pub(super) async fn run(
     let repaired = match &args.with {
         Some(path) if args.choice.refs.len() == 1 => Some(repaired(path, region, args.anyway)?),
         Some(_) => {
-            return Err(Problem::Usage("--with repairs one message: give one REF".to_owned()));
+            return Err(Problem::Usage(
+                "--with repairs one message: give one REF".to_owned(),
+            ));
         }
         None => None,
     };
@@ -68,7 +70,11 @@ pub(super) async fn run(
         if !report.take_note(letter, &reading, args.anyway) || args.dry_run {
             return Fate::Stay;
         }
-        Fate::Publish(Outgoing::to_send(queue.names(), reading.head(), payload.clone()))
+        Fate::Publish(Outgoing::to_send(
+            queue.names(),
+            reading.head(),
+            payload.clone(),
+        ))
     });
     let passed = passed.await;
     report.finish(passed);

@@ -40,7 +40,9 @@ impl Save {
         })?;
         let saved = Self { file, path: shown };
         // The file's name must outlast a power cut as well.
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
         let directory = File::open(parent.unwrap_or(Path::new(".")));
         let synced = directory.and_then(|directory| directory.sync_all());
         synced.map_err(|why| saved.problem(why))?;
@@ -54,7 +56,8 @@ impl Save {
             dropped_at: now.to_string(),
             body: BodyLine::of(letter.payload.as_bytes()),
         };
-        let mut line = serde_json::to_vec(&saved).expect("texts and numbers can be written as JSON");
+        let mut line =
+            serde_json::to_vec(&saved).expect("texts and numbers can be written as JSON");
         line.push(b'\n');
         let written = self.file.write_all(&line);
         let synced = written.and_then(|()| self.file.sync_data());

@@ -196,7 +196,11 @@ mod tests {
             facts(b"a", "r", None, "job-a"),
             facts(b"b", "r", None, "job-b"),
         );
-        let refs = [a.digest.to_string()[..6].to_owned(), "job-b".to_owned(), "gone".to_owned()];
+        let refs = [
+            a.digest.to_string()[..6].to_owned(),
+            "job-b".to_owned(),
+            "gone".to_owned(),
+        ];
         let mut resolving = Resolving::of(&refs);
         // A message may be there more than once.
         for facts in [&a, &b, &a] {

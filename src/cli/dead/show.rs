@@ -15,7 +15,7 @@ use super::line::{BodyLine, Line, age};
 use super::pretty::pretty;
 use super::problem::Problem;
 use super::reading::Reading;
-use super::report::{print, print_bytes};
+use super::report::{interrupted, print, print_bytes};
 use super::select::Resolving;
 use super::{CARRIED_OUT, age as ages, escape};
 
@@ -64,8 +64,12 @@ pub(super) async fn run(
     let end = passed.await.end;
     resolving.resolve()?;
     let Some(found) = found else {
-        end?;
-        return Err(Problem::NotFound(escape::line(&args.reference).into_owned()));
+        if let Some(why) = interrupted(&end?) {
+            return Err(Problem::Interrupted(why));
+        }
+        return Err(Problem::NotFound(
+            escape::line(&args.reference).into_owned(),
+        ));
     };
     let reading = Reading::of(&found.letter.payload, region);
     if args.raw {
@@ -165,7 +169,12 @@ fn properties(properties: &BasicProperties) -> Vec<(String, String)> {
     let shown = ["x-reason", "x-detail", "x-delivery-count"];
     let headers = properties.headers().iter().flatten();
     let headers = headers.filter(|(name, _)| !shown.contains(&name.as_str()));
-    let headers = headers.map(|(name, value)| (format!("header {}", escape::line(name.as_str())), header(value)));
+    let headers = headers.map(|(name, value)| {
+        (
+            format!("header {}", escape::line(name.as_str())),
+            header(value),
+        )
+    });
     named.chain(headers).collect()
 }
 

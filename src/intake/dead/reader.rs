@@ -138,6 +138,7 @@ impl DeadQueue {
 
     async fn lock(&self) -> Result<(), DeadError> {
         let deadline = Instant::now() + PATIENCE;
+        let mut has_waited = false;
         while !self.try_lock().await? {
             if self.stop.is_cancelled() || Instant::now() > deadline {
                 return Err(DeadError::Busy {
@@ -145,7 +146,11 @@ impl DeadQueue {
                     limit: PATIENCE,
                 });
             }
-            // Once more after it is free: what a killed reader held takes a moment to return.
+            has_waited = true;
+            sleep(LOOK).await;
+        }
+        if has_waited {
+            // What a killed reader held needs a moment longer to return than its lock to end.
             sleep(LOOK * 2).await;
         }
         Ok(())

@@ -11,7 +11,8 @@ const COUNT: usize = 400;
 async fn filled(name: &str) -> Yard {
     let yard = Yard::new(name).await;
     for number in 0..COUNT {
-        yard.bury(job(&format!("j-{number}")), "undecodable", 5).await;
+        yard.bury(job(&format!("j-{number}")), "undecodable", 5)
+            .await;
     }
     yard
 }
@@ -20,7 +21,11 @@ async fn filled(name: &str) -> Yard {
 async fn everything_is_there(yard: &Yard) -> (usize, usize) {
     let dead = yard.take_all("dead").await;
     let sent = yard.take_all("marketing").await;
-    let all: BTreeSet<_> = dead.iter().chain(&sent).map(|taken| taken.body.clone()).collect();
+    let all: BTreeSet<_> = dead
+        .iter()
+        .chain(&sent)
+        .map(|taken| taken.body.clone())
+        .collect();
     assert_eq!(all.len(), COUNT, "{} dead, {} sent", dead.len(), sent.len());
     (dead.len(), sent.len())
 }
@@ -79,9 +84,15 @@ async fn a_replay_whose_exchange_is_gone_keeps_everything_and_says_so() {
     let yard = filled("dead-gone").await;
     let send = format!("{}.send", yard.prefix);
     let options = lapin::options::ExchangeDeleteOptions::default();
-    yard.channel.exchange_delete(send.into(), options).await.unwrap();
+    yard.channel
+        .exchange_delete(send.into(), options)
+        .await
+        .unwrap();
     let (out, _) = yard.run(&["replay", "--all"], 1).await;
-    assert!(out.contains("stopped: ") && out.contains("run it again"), "{out}");
+    assert!(
+        out.contains("stopped: ") && out.contains("run it again"),
+        "{out}"
+    );
     assert_eq!(references(&yard).await.len(), COUNT);
     assert_eq!(everything_is_there(&yard).await, (COUNT, 0));
     yard.end().await;

@@ -45,7 +45,10 @@ async fn what_a_worker_buries_is_listed_with_its_reason_and_age() {
     let (table, _) = yard.run(&["list"], 0).await;
     assert!(table.starts_with("REFERENCE"), "{table}");
     assert!(table.ends_with("        6  undecodable\n"), "{table}");
-    assert!(table.lines().all(|line| line.chars().count() <= 120), "{table}");
+    assert!(
+        table.lines().all(|line| line.chars().count() <= 120),
+        "{table}"
+    );
     yard.end().await;
 }
 
@@ -53,7 +56,8 @@ async fn what_a_worker_buries_is_listed_with_its_reason_and_age() {
 async fn the_order_is_the_queues_and_nothing_is_taken() {
     let yard = Yard::new("dead-order").await;
     for number in 0..200 {
-        yard.bury(job(&format!("j-{number}")), "undecodable", 5).await;
+        yard.bury(job(&format!("j-{number}")), "undecodable", 5)
+            .await;
     }
     let wanted: Vec<_> = (0..200).map(|number| format!("j-{number}")).collect();
     for _ in 0..3 {
@@ -82,7 +86,10 @@ async fn reason_age_id_and_limit_choose() {
     assert_eq!(ids(&["--reason", "undecodable"]).await, "old new");
     assert_eq!(ids(&["--older-than", "1h"]).await, "old");
     assert_eq!(ids(&["--newer-than", "1h"]).await, "new other");
-    assert_eq!(ids(&["--newer-than", "1h", "--older-than", "10m"]).await, "other");
+    assert_eq!(
+        ids(&["--newer-than", "1h", "--older-than", "10m"]).await,
+        "other"
+    );
     assert_eq!(ids(&["--id", "ageless"]).await, "ageless");
     assert_eq!(ids(&["--limit", "1"]).await, "old");
     let (table, _) = yard.run(&["list", "--limit", "1"], 0).await;
@@ -154,7 +161,13 @@ async fn show_tells_all_and_the_body_only_when_asked() {
     yard.bury(b"\xff\x00\x1b[2J", "undecodable", HOUR).await;
     let [text, binary]: [String; 2] = references(&yard).await.try_into().unwrap();
     let (out, _) = yard.run(&["show", &text[..6]], 0).await;
-    for part in [&text, "`id` is missing", "acme", "still undecodable: `id`", "1h"] {
+    for part in [
+        &text,
+        "`id` is missing",
+        "acme",
+        "still undecodable: `id`",
+        "1h",
+    ] {
         assert!(out.contains(part), "{part}: {out}");
     }
     assert!(!out.contains("S3NTINEL"), "{out}");
@@ -187,7 +200,11 @@ async fn twenty_five_looks_keep_everything_and_return_nothing_too_often() {
     let mut most = 0;
     for _ in 0..25 {
         let lines = yard.list(&["--limit", "1000"]).await;
-        assert_eq!(column(&lines, "reference"), first, "all, and in their order");
+        assert_eq!(
+            column(&lines, "reference"),
+            first,
+            "all, and in their order"
+        );
         let returns = lines.iter().map(|line| line["returns"].as_u64().unwrap());
         most = most.max(returns.max().unwrap());
     }
@@ -197,7 +214,10 @@ async fn twenty_five_looks_keep_everything_and_return_nothing_too_often() {
     for taken in taken {
         assert_eq!(taken.properties.timestamp(), &Some(1_700_000_000));
         let kept = taken.properties.headers().as_ref().unwrap();
-        assert_eq!(kept.inner().get("mine"), Some(&AMQPValue::LongString("kept".into())));
+        assert_eq!(
+            kept.inner().get("mine"),
+            Some(&AMQPValue::LongString("kept".into()))
+        );
     }
     yard.end().await;
 }
@@ -206,7 +226,8 @@ async fn twenty_five_looks_keep_everything_and_return_nothing_too_often() {
 async fn two_that_look_at_once_both_see_everything() {
     let yard = Yard::new("dead-two").await;
     for number in 0..100 {
-        yard.bury(job(&format!("j-{number}")), "undecodable", 5).await;
+        yard.bury(job(&format!("j-{number}")), "undecodable", 5)
+            .await;
     }
     let looks = (0..4).map(|_| yard.list(&["--limit", "1000"]));
     for lines in futures_util::future::join_all(looks).await {

@@ -13,7 +13,11 @@ const BROKEN: &str = r#"{"id":"broken","account_id":"acme","to":"+447700900123"}
 #[tokio::test]
 async fn what_can_be_read_goes_back_to_its_lane_without_what_it_came_with() {
     let yard = Yard::new("dead-replay").await;
-    let hostile = headers(&[("x-reason", "undecodable"), ("x-death", "bad"), ("lk-attempt", "3")]);
+    let hostile = headers(&[
+        ("x-reason", "undecodable"),
+        ("x-death", "bad"),
+        ("lk-attempt", "3"),
+    ]);
     let hostile = hostile
         .with_expiration("3600000".into())
         .with_user_id("guest".into());
@@ -25,8 +29,14 @@ async fn what_can_be_read_goes_back_to_its_lane_without_what_it_came_with() {
     assert_eq!((&dry["matched"], &dry["done"]), (&3.into(), &0.into()));
     yard.holds("dead", 3).await;
     let (out, err) = yard.run(&["replay", "--all"], 3).await;
-    assert!(out.starts_with("replayed 2 of 3 matched, 1 left, 1 still undecodable, 1 of them"), "{out}");
-    assert!(err.contains("still undecodable: `channel` is missing"), "{err}");
+    assert!(
+        out.starts_with("replayed 2 of 3 matched, 1 left, 1 still undecodable, 1 of them"),
+        "{out}"
+    );
+    assert!(
+        err.contains("still undecodable: `channel` is missing"),
+        "{err}"
+    );
     assert!(err.contains("invalid_to"), "{err}");
     let sent = yard.take_all("marketing").await;
     assert_eq!(sent.len(), 2);
@@ -35,7 +45,10 @@ async fn what_can_be_read_goes_back_to_its_lane_without_what_it_came_with() {
     for sent in &sent {
         let properties = &sent.properties;
         assert!(properties.headers().iter().flatten().next().is_none());
-        assert_eq!((properties.expiration(), properties.user_id()), (&None, &None));
+        assert_eq!(
+            (properties.expiration(), properties.user_id()),
+            (&None, &None)
+        );
         assert_eq!(properties.delivery_mode(), &Some(2));
     }
     assert_eq!(column(&yard.list(&[]).await, "id"), ["broken"]);
@@ -65,7 +78,10 @@ async fn a_repaired_message_reaches_the_carrier() {
     yard.holds("dead", 1).await;
     std::fs::write(&file, job("broken") + "\n").unwrap();
     let record = directory.path().join("accepted.jsonl");
-    let config = WorkerConfig::new(&yard.prefix).set("CARRIERS__DEFAULT__SANDBOX_RECORD_FILE", record.to_str().unwrap());
+    let config = WorkerConfig::new(&yard.prefix).set(
+        "CARRIERS__DEFAULT__SANDBOX_RECORD_FILE",
+        record.to_str().unwrap(),
+    );
     let worker = Worker::start(&config).await;
     yard.run(&repair, 0).await;
     eventually("the sandbox has it", LIMIT, async || {
@@ -113,21 +129,42 @@ async fn what_is_dropped_is_saved_first_and_the_rest_stays() {
     yard.bury(b"\xff\xfe", "undecodable", 3 * HOUR).await;
     yard.bury("new", "undecodable", 0).await;
     yard.bury("other", "elsewhere", 3 * HOUR).await;
-    yard.put("ageless", headers(&[("x-reason", "undecodable")])).await;
+    yard.put("ageless", headers(&[("x-reason", "undecodable")]))
+        .await;
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("dropped.jsonl");
-    let old = ["drop", "--reason", "undecodable", "--older-than", "1h", "--yes", "--save"];
-    let report = yard.report(&[&old[..], &[file.to_str().unwrap()]].concat(), 0).await;
-    assert_eq!((&report["done"], &report["left"], &report["unknown_age"]), (&2.into(), &0.into(), &1.into()));
+    let old = [
+        "drop",
+        "--reason",
+        "undecodable",
+        "--older-than",
+        "1h",
+        "--yes",
+        "--save",
+    ];
+    let report = yard
+        .report(&[&old[..], &[file.to_str().unwrap()]].concat(), 0)
+        .await;
+    assert_eq!(
+        (&report["done"], &report["left"], &report["unknown_age"]),
+        (&2.into(), &0.into(), &1.into())
+    );
     let saved = std::fs::read_to_string(&file).unwrap();
-    let saved: Vec<serde_json::Value> = saved.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let saved: Vec<serde_json::Value> = saved
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(saved.len(), 2);
-    assert_eq!((&saved[0]["body"], &saved[1]["body_hex"]), (&"text".into(), &"fffe".into()));
+    assert_eq!(
+        (&saved[0]["body"], &saved[1]["body_hex"]),
+        (&"text".into(), &"fffe".into())
+    );
     yard.holds("dead", 3).await;
     let nowhere = ["drop", "--all", "--yes", "--save", "/nowhere/at/all"];
     yard.run(&nowhere, 1).await;
     // Every write to it fails.
-    yard.run(&["drop", "--all", "--yes", "--save", "/dev/full"], 1).await;
+    yard.run(&["drop", "--all", "--yes", "--save", "/dev/full"], 1)
+        .await;
     yard.holds("dead", 3).await;
     let rest = yard.report(&["drop", "--all", "--yes"], 0).await;
     assert_eq!(rest["done"], 3);
@@ -144,7 +181,9 @@ async fn one_reference_settles_every_copy_and_no_other() {
     let reference = references(&yard).await.remove(0);
     let (out, _) = yard.run(&["show", &reference], 0).await;
     assert!(out.contains("copies        2"), "{out}");
-    let report = yard.report(&["drop", &reference.to_uppercase()[..8], "--yes"], 0).await;
+    let report = yard
+        .report(&["drop", &reference.to_uppercase()[..8], "--yes"], 0)
+        .await;
     assert_eq!(report["done"], 2);
     assert_eq!(yard.take_all("dead").await[0].body, "another");
     yard.end().await;
@@ -162,5 +201,7 @@ async fn a_message_that_was_returned_often_can_still_be_replayed() {
     assert_eq!(report["done"], 1);
     assert_eq!(yard.take_all("marketing").await.len(), 1);
     yard.holds("dead", 0).await;
-    tokio::time::timeout(Duration::from_secs(60), yard.end()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(60), yard.end())
+        .await
+        .unwrap();
 }
