@@ -13,6 +13,7 @@ mod report;
 mod save;
 mod select;
 mod show;
+mod table;
 
 use std::process::ExitCode;
 use std::time::Duration;

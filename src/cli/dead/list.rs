@@ -8,17 +8,14 @@ use jiff::Timestamp;
 use crate::intake::dead::{DeadQueue, Facts, Fate};
 
 use super::escape;
-use super::line::{Line, age};
+use super::line::Line;
 use super::problem::Problem;
 use super::report::{interrupted, print};
 use super::select::{Ages, Selection};
-use super::{CARRIED_OUT, age as ages};
+use super::{CARRIED_OUT, table};
 
 /// The most reasons that are counted by name: they come from outside.
 const MOST_REASONS: usize = 50;
-
-/// The width of a table, in characters.
-const WIDTH: usize = 120;
 
 /// What to list.
 #[derive(Debug, clap::Args)]
@@ -96,7 +93,7 @@ impl Found {
         if self.matched == 0 {
             let _ = writeln!(text, "None of {} dead messages matches.", self.total);
         } else if !self.shown.is_empty() {
-            text.push_str(&table(&self.shown, now));
+            text.push_str(&table::of(&self.shown, now));
             text.push('\n');
         }
         self.sum_up(&mut text);
@@ -126,60 +123,4 @@ fn lines(shown: &[Facts], now: Timestamp) -> String {
         text.push('\n');
         text
     })
-}
-
-/// A table of texts, in columns as wide as they need to be; what was wrong takes what is left.
-fn table(shown: &[Facts], now: Timestamp) -> String {
-    const HEAD: [&str; 7] = [
-        "REFERENCE",
-        "AGE",
-        "REASON",
-        "BYTES",
-        "ACCOUNT",
-        "JOB ID",
-        "DETAIL",
-    ];
-    const LONGEST: [usize; 6] = [12, 7, 16, 9, 16, 24];
-    let cell = |text: Option<&str>, longest: usize| match text {
-        Some(text) => escape::cut(&escape::line(text), longest).into_owned(),
-        None => "-".to_owned(),
-    };
-    let rows: Vec<[String; 6]> = shown
-        .iter()
-        .map(|facts| {
-            [
-                facts.digest.to_string(),
-                ages::show(age(facts, now)),
-                cell(facts.reason.as_deref(), LONGEST[2]),
-                facts.size.to_string(),
-                cell(facts.account.as_deref(), LONGEST[4]),
-                cell(facts.id.as_deref(), LONGEST[5]),
-            ]
-        })
-        .collect();
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.max().unwrap_or(0).max(HEAD[column].len())
-    };
-    let widths: [usize; 6] = std::array::from_fn(width);
-    let used: usize = widths.iter().map(|width| width + 2).sum();
-    let rest = WIDTH.saturating_sub(used).max(HEAD[6].len());
-    let mut text = String::new();
-    let mut write_row = |cells: [&str; 6], detail: &str| {
-        for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
-            // Numbers stand to the right.
-            let _ = match column {
-                3 => write!(text, "{cell:>width$}  "),
-                _ => write!(text, "{cell:<width$}  "),
-            };
-        }
-        let _ = writeln!(text, "{detail}");
-    };
-    let [head @ .., detail] = HEAD;
-    write_row(head, detail);
-    for (row, facts) in rows.iter().zip(shown) {
-        let cells = row.each_ref().map(String::as_str);
-        write_row(cells, &cell(facts.detail.as_deref(), rest));
-    }
-    text
 }

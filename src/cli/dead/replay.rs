@@ -70,11 +70,8 @@ pub(super) async fn run(
         if !report.take_note(letter, &reading, args.anyway) || args.dry_run {
             return Fate::Stay;
         }
-        Fate::Publish(Outgoing::to_send(
-            queue.names(),
-            reading.head(),
-            payload.clone(),
-        ))
+        let copy = Outgoing::to_send(queue.names(), reading.head(), payload.clone());
+        Fate::Publish(Box::new(copy))
     });
     let passed = passed.await;
     report.finish(passed);

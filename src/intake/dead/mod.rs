@@ -1,7 +1,7 @@
 //! The dead queue, looked into from outside a worker.
 //!
 //! A queue cannot be read without taking its messages. They are taken one at a time, left
-//! unacknowledged, and return in their order when the channel closes. Each return raises a message's
+//! unacknowledged, and returned in their order when all were seen. Each return raises a message's
 //! delivery count, and brokers from 4.0 on drop a message after 20 returns; so one that has returned
 //! often is moved: published again to the end of the queue, and acknowledged when that is confirmed.
 //!

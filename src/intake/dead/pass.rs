@@ -36,7 +36,7 @@ pub enum Fate {
     /// It stays.
     Stay,
     /// It goes, when this is stored.
-    Publish(Outgoing),
+    Publish(Box<Outgoing>),
     /// It goes for good.
     Drop,
 }
@@ -144,7 +144,7 @@ impl<'a> Pass<'a> {
         let tag = delivery.delivery_tag;
         let letter = Letter::of(delivery);
         let (copy, moves) = match decide(&letter) {
-            Fate::Publish(copy) => (copy, false),
+            Fate::Publish(copy) => (*copy, false),
             Fate::Drop => {
                 self.acknowledge(tag).await?;
                 self.gone += 1;

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use lapin::options::QueueDeclareOptions;
+use lapin::options::{BasicNackOptions, QueueDeclareOptions};
 use lapin::types::{FieldTable, ShortString};
 use lapin::{Channel, Connection, ErrorKind};
 use tokio::time::{Instant, sleep, timeout};
@@ -26,6 +26,9 @@ use super::pass::{End, Fate, Pass};
 /// The broker's codes for a queue that is not there, and one that is another connection's.
 const NOT_FOUND: u16 = 404;
 const LOCKED: u16 = 405;
+
+/// The tag that stands for all deliveries of a channel.
+const EVERY_TAG: u64 = 0;
 
 /// How long another reader is waited for, and how often is looked.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -104,8 +107,14 @@ impl DeadQueue {
         connection::close(&self.connection, CLOSE_LIMIT).await;
     }
 
-    /// Closes the channel, with which what is unacknowledged returns, and waits until it has.
+    /// Returns all that is unacknowledged and waits until it is back. The end of the channel would
+    /// return it too, but in any order: to the broker, each single `get` is a consumer of its own.
     async fn give_back(&self, channel: &Channel, staying: u64) -> Result<(), DeadError> {
+        let all = BasicNackOptions {
+            multiple: true,
+            requeue: true,
+        };
+        self.within(channel.basic_nack(EVERY_TAG, all)).await?;
         self.within(channel.close(200, "looked".into())).await?;
         let deadline = Instant::now() + RETURNED_WITHIN;
         while self.ready().await? < staying && Instant::now() < deadline {
