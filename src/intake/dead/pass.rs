@@ -64,7 +64,8 @@ pub(super) struct Pass<'a> {
     feed: Option<Feed>,
     pending: Vec<Pending>,
     pending_bytes: usize,
-    taken: u64,
+    /// The tags of what was taken and stays, in order.
+    staying: Vec<u64>,
     gone: u64,
 }
 
@@ -91,14 +92,14 @@ impl<'a> Pass<'a> {
             feed: None,
             pending: Vec::new(),
             pending_bytes: 0,
-            taken: 0,
+            staying: Vec::new(),
             gone: 0,
         }
     }
 
-    /// How many messages have left, published or dropped, and how many of those taken have not.
-    pub(super) const fn counts(&self) -> (u64, u64) {
-        (self.gone, self.taken - self.gone)
+    /// How many messages have left, published or dropped, and the tags of those that have not.
+    pub(super) fn into_parts(self) -> (u64, Vec<u64>) {
+        (self.gone, self.staying)
     }
 
     /// Takes each message that is there at the beginning and does with it as `decide` says. What
@@ -139,7 +140,6 @@ impl<'a> Pass<'a> {
         message: BasicGetMessage,
         decide: &mut (impl FnMut(&Letter) -> Fate + Send),
     ) -> Result<Option<PublishError>, DeadError> {
-        self.taken += 1;
         let delivery = message.delivery;
         let tag = delivery.delivery_tag;
         let letter = Letter::of(delivery);
@@ -154,7 +154,10 @@ impl<'a> Pass<'a> {
                 let copy = Outgoing::dead_again(self.names, &letter.properties, letter.payload);
                 (copy, true)
             }
-            Fate::Stay => return Ok(None),
+            Fate::Stay => {
+                self.staying.push(tag);
+                return Ok(None);
+            }
         };
         self.pending_bytes += copy.body.as_bytes().len();
         self.pending.push(Pending { tag, copy, moves });
@@ -183,9 +186,13 @@ impl<'a> Pass<'a> {
                     self.gone += u64::from(!moves);
                 }
                 Err(error) if moves => {
+                    self.staying.push(tag);
                     tracing::warn!(%error, "a dead message could not be moved to the end of its queue and keeps its place");
                 }
-                Err(error) => failed = failed.or(Some(error)),
+                Err(error) => {
+                    self.staying.push(tag);
+                    failed = failed.or(Some(error));
+                }
             }
         }
         Ok(failed)

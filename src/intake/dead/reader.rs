@@ -27,15 +27,18 @@ use super::pass::{End, Fate, Pass};
 const NOT_FOUND: u16 = 404;
 const LOCKED: u16 = 405;
 
-/// The tag that stands for all deliveries of a channel.
-const EVERY_TAG: u64 = 0;
+/// How many messages are returned at once: the broker puts 32 commands in their order.
+const AT_ONCE: usize = 24;
 
 /// How long another reader is waited for, and how often is looked.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long what was taken may need to be back.
-const RETURNED_WITHIN: Duration = Duration::from_secs(5);
+/// How often is looked whether a few messages are back.
+const GLANCE: Duration = Duration::from_millis(2);
+
+/// How long is waited in all for what was taken to be back; after that it returns in any order.
+const RETURNED_WITHIN: Duration = Duration::from_secs(30);
 
 /// The dead queue.
 pub struct DeadQueue {
@@ -94,8 +97,9 @@ impl DeadQueue {
         let mut pass = Pass::over(&channel, &self.names, &self.options, &self.stop);
         let end = pass.run(&mut decide).await;
         pass.close_feed().await;
-        let (gone, staying) = pass.counts();
-        let closed = self.give_back(&channel, staying).await;
+        let (gone, mut staying) = pass.into_parts();
+        staying.sort_unstable();
+        let closed = self.give_back(&channel, &staying).await;
         Passed {
             gone,
             end: end.and_then(|end| closed.map(|()| end)),
@@ -107,18 +111,29 @@ impl DeadQueue {
         connection::close(&self.connection, CLOSE_LIMIT).await;
     }
 
-    /// Returns all that is unacknowledged and waits until it is back. The end of the channel would
-    /// return it too, but in any order: to the broker, each single `get` is a consumer of its own.
-    async fn give_back(&self, channel: &Channel, staying: u64) -> Result<(), DeadError> {
-        let all = BasicNackOptions {
+    /// Returns what stays, in its order, and waits until it is back. The end of the channel would
+    /// return it too, but in any order: to the broker, each single `get` is a consumer of its own,
+    /// and of more than some it handles at once it keeps no order either.
+    async fn give_back(&self, channel: &Channel, staying: &[u64]) -> Result<(), DeadError> {
+        let multiple = BasicNackOptions {
             multiple: true,
             requeue: true,
         };
-        self.within(channel.basic_nack(EVERY_TAG, all)).await?;
-        self.within(channel.close(200, "looked".into())).await?;
         let deadline = Instant::now() + RETURNED_WITHIN;
-        while self.ready().await? < staying && Instant::now() < deadline {
-            sleep(LOOK).await;
+        let mut back = self.ready().await?;
+        for chunk in staying.chunks(AT_ONCE) {
+            let last = *chunk.last().expect("no chunk is empty");
+            self.within(channel.basic_nack(last, multiple)).await?;
+            back += chunk.len() as u64;
+            self.await_ready(back, deadline).await?;
+        }
+        self.within(channel.close(200, "looked".into())).await?;
+        self.await_ready(back, deadline).await
+    }
+
+    async fn await_ready(&self, wanted: u64, deadline: Instant) -> Result<(), DeadError> {
+        while self.ready().await? < wanted && Instant::now() < deadline {
+            sleep(GLANCE).await;
         }
         Ok(())
     }
