@@ -89,38 +89,33 @@ impl Visitor<'_> for Text {
 mod tests {
     use super::*;
 
-    fn glance(body: &str) -> (Option<String>, Option<String>) {
+    /// The id and the account, `-` where there is none.
+    fn glance(body: &str) -> [String; 2] {
         let glance = Glance::at(body.as_bytes());
-        (glance.id, glance.account)
-    }
-
-    fn some(text: &str) -> Option<String> {
-        Some(text.to_owned())
+        [glance.id, glance.account].map(|text| text.unwrap_or_else(|| "-".to_owned()))
     }
 
     #[test]
     fn id_and_account_are_made_out_of_what_is_no_job() {
-        assert_eq!(
-            glance(r#"{"id":"a b","account_id":"acme"}"#),
-            (some("a b"), some("acme"))
-        );
-        assert_eq!(glance(r#"{"id":42}"#), (some("42"), None));
-        assert_eq!(glance(r#"{"id":null,"to":{"x":[1]}}"#), (None, None));
-        assert_eq!(glance(r#"{"id":"1","id":"2"}"#), (some("1"), None));
+        let both = glance(r#"{"id":"a b","account_id":"acme"}"#);
+        assert_eq!(both, ["a b", "acme"]);
+        assert_eq!(glance(r#"{"id":42}"#), ["42", "-"]);
+        assert_eq!(glance(r#"{"id":null,"to":{"x":[1]}}"#), ["-", "-"]);
+        assert_eq!(glance(r#"{"id":"1","id":"2"}"#), ["1", "-"]);
     }
 
     #[test]
     fn what_comes_before_a_mistake_counts() {
-        assert_eq!(glance(r#"{"id":"j-1","account_id":"#), (some("j-1"), None));
-        assert_eq!(glance("hello"), (None, None));
-        assert_eq!(glance("[1]"), (None, None));
+        assert_eq!(glance(r#"{"id":"j-1","account_id":"#), ["j-1", "-"]);
+        assert_eq!(glance("hello"), ["-", "-"]);
+        assert_eq!(glance("[1]"), ["-", "-"]);
     }
 
     #[test]
     fn long_values_are_cut() {
-        let (id, _) = glance(&format!(r#"{{"id":"{}"}}"#, "ä".repeat(1000)));
-        assert_eq!(id.unwrap().chars().count(), LONGEST);
-        let (id, _) = glance(&format!(r#"{{"id":[{}1]}}"#, "1,".repeat(1000)));
-        assert_eq!(id.unwrap().len(), LONGEST);
+        let [id, _] = glance(&format!(r#"{{"id":"{}"}}"#, "ä".repeat(1000)));
+        assert_eq!(id.chars().count(), LONGEST);
+        let [id, _] = glance(&format!(r#"{{"id":[{}1]}}"#, "1,".repeat(1000)));
+        assert_eq!(id.len(), LONGEST);
     }
 }
