@@ -120,44 +120,43 @@ impl DeadQueue {
             requeue: true,
         };
         let deadline = Instant::now() + RETURNED_WITHIN;
-        let mut back = self.ready().await?;
+        let mut back = self.ready_by(channel).await?;
         for chunk in staying.chunks(AT_ONCE) {
             let last = *chunk.last().expect("no chunk is empty");
             self.within(channel.basic_nack(last, multiple)).await?;
             back += chunk.len() as u64;
-            self.await_ready(back, deadline).await?;
+            while self.ready_by(channel).await? < back && Instant::now() < deadline {
+                sleep(GLANCE).await;
+            }
         }
-        self.within(channel.close(200, "looked".into())).await?;
-        self.await_ready(back, deadline).await
+        self.within(channel.close(200, "looked".into())).await
     }
 
-    async fn await_ready(&self, wanted: u64, deadline: Instant) -> Result<(), DeadError> {
-        while self.ready().await? < wanted && Instant::now() < deadline {
-            sleep(GLANCE).await;
-        }
-        Ok(())
-    }
-
-    /// How many messages nobody has taken.
+    /// How many messages nobody has taken, asked on a channel of its own.
     async fn ready(&self) -> Result<u64, DeadError> {
+        let channel = self.channel().await?;
+        let ready = self.ready_by(&channel).await;
+        // Its work is done; a refusal has closed it already.
+        drop(timeout(CLOSE_LIMIT, channel.close(200, "looked".into())).await);
+        ready
+    }
+
+    /// The same, asked on a channel that is open anyway.
+    async fn ready_by(&self, channel: &Channel) -> Result<u64, DeadError> {
         let queue = self.names.dead();
         let options = QueueDeclareOptions {
             passive: true,
             ..QueueDeclareOptions::default()
         };
-        let channel = self.channel().await?;
         let declared = channel.queue_declare(queue.clone(), options, FieldTable::default());
-        let declared = match timeout(self.options.connect_timeout, declared).await {
+        match timeout(self.options.connect_timeout, declared).await {
             Ok(Err(error)) if has_code(&error, NOT_FOUND) => Err(DeadError::NoQueue {
                 queue: queue.to_string(),
             }),
             Ok(Err(error)) => Err(self.broken(explain(&error))),
             Err(_) => Err(self.silent()),
             Ok(Ok(declared)) => Ok(declared.message_count().into()),
-        };
-        // Its work is done; a refusal has closed it already.
-        drop(timeout(CLOSE_LIMIT, channel.close(200, "looked".into())).await);
-        declared
+        }
     }
 
     async fn lock(&self) -> Result<(), DeadError> {
