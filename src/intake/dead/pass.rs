@@ -24,8 +24,10 @@ use super::letter::Letter;
 /// A message that has returned so often is moved. Brokers drop one after 20 returns.
 const MOVE_AFTER: u32 = 10;
 
-/// The most messages that are published in one go, and the bytes after which it is time.
-const BATCH: usize = 64;
+/// The most messages that are published in one go, and the bytes after which it is time. Each is
+/// acknowledged by itself, and of more than 32 at once a broker may forget some when the channel
+/// closes: they would come back.
+const BATCH: usize = 24;
 const BATCH_BYTES: usize = 1024 * 1024;
 
 /// A broker closes a channel whose delivery stays unacknowledged for 30 minutes.

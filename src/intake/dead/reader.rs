@@ -120,6 +120,8 @@ impl DeadQueue {
             requeue: true,
         };
         let deadline = Instant::now() + RETURNED_WITHIN;
+        // The last acknowledgements are written, but the broker may still be at them.
+        sleep(LOOK).await;
         let mut back = self.ready_by(channel).await?;
         for chunk in staying.chunks(AT_ONCE) {
             let last = *chunk.last().expect("no chunk is empty");
