@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use lapin::Channel;
-use lapin::message::BasicGetMessage;
-use lapin::options::{BasicAckOptions, BasicGetOptions};
-use lapin::types::ShortString;
-use tokio::time::{Instant, timeout};
+use lapin::message::Delivery;
+use lapin::options::BasicAckOptions;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::dispatch::ports::PublishError;
-use crate::intake::connection::explain;
+use crate::intake::acks::{Ack, TagTracker};
 use crate::intake::error::IntakeError;
 use crate::intake::feed::Feed;
 use crate::intake::names::Names;
@@ -18,20 +17,25 @@ use crate::intake::options::AmqpOptions;
 use crate::intake::outgoing::Outgoing;
 use crate::intake::{Purpose, supervisor::CLOSE_LIMIT};
 
+use super::answers::Answers;
 use super::error::DeadError;
 use super::letter::Letter;
+use super::windows::Windows;
 
 /// A message that has returned so often is moved. Brokers drop one after 20 returns.
 const MOVE_AFTER: u32 = 10;
 
-/// The most messages that are published in one go, and the bytes after which it is time. Each is
-/// acknowledged by itself, and of more than 32 at once a broker may forget some when the channel
-/// closes: they would come back.
-const BATCH: usize = 24;
+/// The most messages that are settled in one go, and the bytes after which it is time.
+const BATCH: usize = 500;
 const BATCH_BYTES: usize = 1024 * 1024;
 
 /// A broker closes a channel whose delivery stays unacknowledged for 30 minutes.
 const LONGEST: Duration = Duration::from_secs(20 * 60);
+
+/// After how long without a message there are no more, and after how long when the broker had
+/// counted more. After a restart it may count none, wrongly, for a while.
+const IDLE: Duration = Duration::from_secs(1);
+const IDLE_WHEN_MISSING: Duration = Duration::from_secs(3);
 
 /// What is to become of a message.
 pub enum Fate {
@@ -59,15 +63,20 @@ pub enum End {
 /// One pass over an open channel.
 pub(super) struct Pass<'a> {
     channel: &'a Channel,
+    answers: &'a Answers,
     names: &'a Names,
     options: &'a AmqpOptions,
     stop: &'a CancellationToken,
+    windows: Windows<'a>,
     /// Opened when it is first needed: looking mostly needs none.
     feed: Option<Feed>,
     pending: Vec<Pending>,
     pending_bytes: usize,
-    /// The tags of what was taken and stays, in order.
-    staying: Vec<u64>,
+    /// What may be acknowledged.
+    tags: TagTracker,
+    /// How much of it is not acknowledged yet.
+    finished: u64,
+    acknowledged: u64,
     gone: u64,
 }
 
@@ -82,26 +91,36 @@ struct Pending {
 impl<'a> Pass<'a> {
     pub(super) fn over(
         channel: &'a Channel,
+        answers: &'a Answers,
         names: &'a Names,
         options: &'a AmqpOptions,
         stop: &'a CancellationToken,
     ) -> Self {
         Self {
             channel,
+            answers,
             names,
             options,
             stop,
+            windows: Windows::over(channel, answers),
             feed: None,
             pending: Vec::new(),
             pending_bytes: 0,
-            staying: Vec::new(),
+            tags: TagTracker::default(),
+            finished: 0,
+            acknowledged: 0,
             gone: 0,
         }
     }
 
-    /// How many messages have left, published or dropped, and the tags of those that have not.
-    pub(super) fn into_parts(self) -> (u64, Vec<u64>) {
-        (self.gone, self.staying)
+    /// How many messages have left, published or dropped.
+    pub(super) const fn gone(&self) -> u64 {
+        self.gone
+    }
+
+    /// How many messages were taken and stay.
+    pub(super) const fn held(&self) -> u64 {
+        self.windows.seen() - self.acknowledged
     }
 
     /// Takes each message that is there at the beginning and does with it as `decide` says. What
@@ -110,68 +129,89 @@ impl<'a> Pass<'a> {
         &mut self,
         decide: &mut (impl FnMut(&Letter) -> Fate + Send),
     ) -> Result<End, DeadError> {
-        let began = Instant::now();
-        let mut left = None;
-        let end = loop {
-            if left == Some(0) {
-                break End::Complete;
-            }
-            if self.stop.is_cancelled() {
-                break End::Stopped;
-            }
-            if began.elapsed() >= LONGEST {
-                break End::OutOfTime;
-            }
-            let Some(message) = self.get().await? else {
-                break End::Complete;
-            };
-            let there = left.unwrap_or_else(|| u64::from(message.message_count) + 1);
-            left = Some(there - 1);
-            if let Some(error) = self.take(message, decide).await? {
-                return Ok(End::Unpublished(error));
-            }
-        };
-        match self.flush().await? {
+        let end = self.look(decide).await?;
+        match self.settle().await? {
             Some(error) => Ok(End::Unpublished(error)),
             None => Ok(end),
         }
     }
 
-    async fn take(
+    async fn look(
         &mut self,
-        message: BasicGetMessage,
         decide: &mut (impl FnMut(&Letter) -> Fate + Send),
-    ) -> Result<Option<PublishError>, DeadError> {
-        let delivery = message.delivery;
-        let tag = delivery.delivery_tag;
-        let letter = Letter::of(delivery);
+    ) -> Result<End, DeadError> {
+        let deadline = Instant::now() + LONGEST;
+        let counted = self.answers.ready(self.channel).await?;
+        loop {
+            if counted > 0 && self.windows.seen() >= counted {
+                return Ok(End::Complete);
+            }
+            if self.stop.is_cancelled() {
+                return Ok(End::Stopped);
+            }
+            if Instant::now() >= deadline {
+                return Ok(End::OutOfTime);
+            }
+            if let Some(error) = self.make_room().await? {
+                return Ok(End::Unpublished(error));
+            }
+            let idle = if counted > 0 { IDLE_WHEN_MISSING } else { IDLE };
+            let next = timeout_at(deadline.min(Instant::now() + idle), self.windows.next());
+            let message = tokio::select! {
+                () = self.stop.cancelled() => return Ok(End::Stopped),
+                next = next => match next {
+                    Ok(message) => message?,
+                    Err(_) if Instant::now() >= deadline => return Ok(End::OutOfTime),
+                    Err(_) => return Ok(End::Complete),
+                },
+            };
+            self.take(message, decide);
+        }
+    }
+
+    /// Settles what is due, and sees to it that the broker may send more.
+    async fn make_room(&mut self) -> Result<Option<PublishError>, DeadError> {
+        let many = self.pending.len() >= BATCH || self.finished >= BATCH as u64;
+        if many || self.pending_bytes >= BATCH_BYTES || self.windows.is_full() {
+            let failed = self.settle().await?;
+            if failed.is_some() {
+                return Ok(failed);
+            }
+        }
+        if self.windows.is_full() {
+            self.windows.open_next().await?;
+        }
+        Ok(None)
+    }
+
+    fn take(&mut self, message: Delivery, decide: &mut (impl FnMut(&Letter) -> Fate + Send)) {
+        let tag = message.delivery_tag;
+        let letter = Letter::of(message);
         let (copy, moves) = match decide(&letter) {
             Fate::Publish(copy) => (*copy, false),
             Fate::Drop => {
-                self.acknowledge(tag).await?;
                 self.gone += 1;
-                return Ok(None);
+                return self.finish(tag);
             }
             Fate::Stay if letter.facts.returns >= MOVE_AFTER => {
                 let copy = Outgoing::dead_again(self.names, &letter.properties, letter.payload);
                 (copy, true)
             }
-            Fate::Stay => {
-                self.staying.push(tag);
-                return Ok(None);
-            }
+            Fate::Stay => return,
         };
         self.pending_bytes += copy.body.as_bytes().len();
         self.pending.push(Pending { tag, copy, moves });
-        if self.pending.len() >= BATCH || self.pending_bytes >= BATCH_BYTES {
-            return self.flush().await;
-        }
-        Ok(None)
     }
 
-    /// Publishes what is pending and acknowledges what was stored. Gives the first error of what
-    /// does not just move: that a message could not be moved changes nothing yet.
-    async fn flush(&mut self) -> Result<Option<PublishError>, DeadError> {
+    /// Publishes what is pending and acknowledges what was stored or dropped. Gives the first error
+    /// of what does not just move: that a message could not be moved changes nothing yet.
+    async fn settle(&mut self) -> Result<Option<PublishError>, DeadError> {
+        let failed = self.publish().await?;
+        self.acknowledge().await?;
+        Ok(failed)
+    }
+
+    async fn publish(&mut self) -> Result<Option<PublishError>, DeadError> {
         let pending = std::mem::take(&mut self.pending);
         self.pending_bytes = 0;
         if pending.is_empty() {
@@ -184,20 +224,37 @@ impl<'a> Pass<'a> {
         for ((tag, moves), result) in marks.into_iter().zip(results) {
             match result {
                 Ok(()) => {
-                    self.acknowledge(tag).await?;
+                    self.finish(tag);
                     self.gone += u64::from(!moves);
                 }
                 Err(error) if moves => {
-                    self.staying.push(tag);
                     tracing::warn!(%error, "a dead message could not be moved to the end of its queue and keeps its place");
                 }
-                Err(error) => {
-                    self.staying.push(tag);
-                    failed = failed.or(Some(error));
-                }
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
         Ok(failed)
+    }
+
+    fn finish(&mut self, tag: u64) {
+        self.tags.finish(tag);
+        self.finished += 1;
+    }
+
+    async fn acknowledge(&mut self) -> Result<(), DeadError> {
+        let run = self.tags.take_run();
+        let singles = self.tags.take_singles().into_iter();
+        let singles = singles.map(|tag| Ack {
+            tag,
+            multiple: false,
+        });
+        for Ack { tag, multiple } in run.into_iter().chain(singles) {
+            let written = self.channel.basic_ack(tag, BasicAckOptions { multiple });
+            self.answers.within(written).await?;
+        }
+        self.windows.acknowledged(self.finished);
+        self.acknowledged += std::mem::take(&mut self.finished);
+        Ok(())
     }
 
     async fn feed(&mut self) -> Result<&Feed, IntakeError> {
@@ -207,38 +264,15 @@ impl<'a> Pass<'a> {
         Ok(self.feed.as_ref().expect("it was opened just now"))
     }
 
-    pub(super) async fn close_feed(&mut self) {
+    /// Takes no more, and waits until the broker has carried out every acknowledgement. It may put
+    /// some of many aside until the first ones are carried out, and forget them with the channel:
+    /// when it answers the cancellation those first ones are, and when it answers the next question
+    /// the others are on their way too.
+    pub(super) async fn end(mut self) -> Result<(), DeadError> {
         if let Some(feed) = self.feed.take() {
             feed.close(Instant::now() + CLOSE_LIMIT).await;
         }
-    }
-
-    async fn get(&self) -> Result<Option<BasicGetMessage>, DeadError> {
-        let queue = self.names.dead();
-        let options = BasicGetOptions { no_ack: false };
-        let got = self.channel.basic_get(queue.clone(), options);
-        self.answer(got, &queue).await
-    }
-
-    async fn acknowledge(&self, tag: u64) -> Result<(), DeadError> {
-        let queue = self.names.dead();
-        let acknowledged = self.channel.basic_ack(tag, BasicAckOptions::default());
-        self.answer(acknowledged, &queue).await.map(drop)
-    }
-
-    async fn answer<T>(
-        &self,
-        answer: impl Future<Output = lapin::Result<T>>,
-        queue: &ShortString,
-    ) -> Result<T, DeadError> {
-        let limit = self.options.connect_timeout;
-        let broken = |reason| DeadError::Broken {
-            queue: queue.to_string(),
-            reason,
-        };
-        match timeout(limit, answer).await {
-            Ok(answer) => answer.map_err(|error| broken(explain(&error))),
-            Err(_) => Err(broken(format!("the broker did not answer in {limit:?}"))),
-        }
+        self.windows.cease().await?;
+        self.answers.ready(self.channel).await.map(drop)
     }
 }
