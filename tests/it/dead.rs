@@ -76,6 +76,26 @@ impl Yard {
         confirm.unwrap().await.unwrap();
     }
 
+    /// Buries so many jobs, `j-0` and on, with the reason that each number is given.
+    async fn fill(&self, count: usize, reason: impl Fn(usize) -> &'static str) {
+        let key = format!("{}.dead", self.prefix);
+        let mut confirms = Vec::with_capacity(count);
+        for number in 0..count {
+            let body = job(&format!("j-{number}"));
+            let confirm = self.channel.basic_publish(
+                "".into(),
+                key.as_str().into(),
+                BasicPublishOptions::default(),
+                body.as_bytes(),
+                headers(&[("x-reason", reason(number))]),
+            );
+            confirms.push(confirm.await.unwrap());
+        }
+        for confirm in confirms {
+            confirm.await.unwrap();
+        }
+    }
+
     /// The program with this prefix and these arguments after `dead`.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));

@@ -1,6 +1,7 @@
 //! Dead messages as a table, in columns as wide as they need to be.
 
 use std::fmt::Write as _;
+use std::io::stdout;
 
 use jiff::Timestamp;
 
@@ -29,13 +30,22 @@ const BYTES: usize = 3;
 const LONGEST: usize = 16;
 const LONGEST_ID: usize = 24;
 
-/// The width of the table, in characters.
+/// The width of the table where there is no terminal, in characters.
 const WIDTH: usize = 120;
 
 type Row = [String; HEAD.len()];
 
-/// A head and a line for each message.
+/// A head and a line for each message, as wide as the terminal.
 pub(super) fn of(shown: &[Facts], now: Timestamp) -> String {
+    let terminal = terminal_size::terminal_size_of(stdout());
+    within(
+        terminal.map_or(WIDTH, |(width, _)| width.0.into()),
+        shown,
+        now,
+    )
+}
+
+fn within(width: usize, shown: &[Facts], now: Timestamp) -> String {
     let mut rows = vec![HEAD.map(str::to_owned)];
     rows.extend(shown.iter().map(|facts| row(facts, now)));
     let mut widths: [usize; HEAD.len()] = std::array::from_fn(|column| {
@@ -43,7 +53,7 @@ pub(super) fn of(shown: &[Facts], now: Timestamp) -> String {
         cells.max().unwrap_or(0)
     });
     let others: usize = widths[..DETAIL].iter().map(|width| width + 2).sum();
-    widths[DETAIL] = WIDTH.saturating_sub(others).max(LONGEST);
+    widths[DETAIL] = width.saturating_sub(others).max(LONGEST);
     let mut text = String::new();
     for row in &rows {
         write_row(&mut text, row, &widths);
@@ -63,7 +73,7 @@ fn row(facts: &Facts, now: Timestamp) -> Row {
         facts.size.to_string(),
         cell(&facts.account, LONGEST),
         cell(&facts.id, LONGEST_ID),
-        cell(&facts.detail, WIDTH),
+        cell(&facts.detail, usize::MAX),
     ]
 }
 

@@ -32,10 +32,7 @@ impl Answers {
     }
 
     /// The same, for those who know what to make of a refusal.
-    pub(super) async fn raw<T>(
-        &self,
-        answer: impl Future<Output = T>,
-    ) -> Result<T, DeadError> {
+    pub(super) async fn raw<T>(&self, answer: impl Future<Output = T>) -> Result<T, DeadError> {
         let limit = self.limit;
         let silent = |_| self.broken(format!("the broker did not answer in {limit:?}"));
         timeout(limit, answer).await.map_err(silent)

@@ -76,6 +76,8 @@ pub(super) struct Pass<'a> {
     tags: TagTracker,
     /// How much of it is not acknowledged yet.
     finished: u64,
+    /// How much of that is to be dropped.
+    dropping: u64,
     acknowledged: u64,
     gone: u64,
 }
@@ -108,6 +110,7 @@ impl<'a> Pass<'a> {
             pending_bytes: 0,
             tags: TagTracker::default(),
             finished: 0,
+            dropping: 0,
             acknowledged: 0,
             gone: 0,
         }
@@ -190,7 +193,7 @@ impl<'a> Pass<'a> {
         let (copy, moves) = match decide(&letter) {
             Fate::Publish(copy) => (*copy, false),
             Fate::Drop => {
-                self.gone += 1;
+                self.dropping += 1;
                 return self.finish(tag);
             }
             Fate::Stay if letter.facts.returns >= MOVE_AFTER => {
@@ -254,6 +257,7 @@ impl<'a> Pass<'a> {
         }
         self.windows.acknowledged(self.finished);
         self.acknowledged += std::mem::take(&mut self.finished);
+        self.gone += std::mem::take(&mut self.dropping);
         Ok(())
     }
 

@@ -212,3 +212,32 @@ async fn a_message_that_was_returned_often_can_still_be_replayed() {
         .await
         .unwrap();
 }
+
+#[tokio::test]
+async fn of_thousands_none_comes_back_after_its_replay() {
+    let yard = Yard::new("dead-many").await;
+    yard.fill(5_000, |_| "undecodable").await;
+    let report = yard.report(&["replay", "--all"], 0).await;
+    assert_eq!(
+        (&report["done"], &report["left"]),
+        (&5_000.into(), &0.into())
+    );
+    yard.holds("marketing", 5_000).await;
+    assert!(yard.list(&[]).await.is_empty());
+    yard.end().await;
+}
+
+/// Each is acknowledged by itself, because the one before it stays.
+#[tokio::test]
+async fn what_goes_from_between_others_does_not_come_back_and_the_others_keep_their_order() {
+    let yard = Yard::new("dead-between").await;
+    let reason = |number| if number % 2 == 0 { "goes" } else { "stays" };
+    yard.fill(3_000, reason).await;
+    let report = yard.report(&["replay", "--reason", "goes"], 0).await;
+    assert_eq!(report["done"], 1_500);
+    let lines = yard.list(&["--limit", "5000"]).await;
+    let stays: Vec<_> = (0..1_500).map(|n| format!("j-{}", 2 * n + 1)).collect();
+    assert_eq!(column(&lines, "id"), stays);
+    yard.holds("marketing", 1_500).await;
+    yard.end().await;
+}
