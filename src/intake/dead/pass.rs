@@ -145,8 +145,12 @@ impl<'a> Pass<'a> {
     ) -> Result<End, DeadError> {
         let deadline = Instant::now() + LONGEST;
         let counted = self.answers.ready(self.channel).await?;
+        let mut most = counted;
         loop {
-            if counted > 0 && self.windows.seen() >= counted {
+            if self.windows.seen() == 1 {
+                most = self.most(counted).await?;
+            }
+            if most > 0 && self.windows.seen() >= most {
                 return Ok(End::Complete);
             }
             if self.stop.is_cancelled() {
@@ -170,6 +174,18 @@ impl<'a> Pass<'a> {
             };
             self.take(message, decide);
         }
+    }
+
+    /// How many messages there are to see, asked when the first has come. What a broker counted
+    /// before is too little where it has just started, or where a killed reader's messages were not
+    /// back. Once it sends, it has sent all that a window holds before it counts any as ready.
+    async fn most(&self, counted: u64) -> Result<u64, DeadError> {
+        let window = self.windows.size();
+        Ok(match (self.answers.ready(self.channel).await?, counted) {
+            (0, 0) => window,
+            (0, counted) => counted,
+            (ready, _) => window + ready,
+        })
     }
 
     /// Settles what is due, and sees to it that the broker may send more.

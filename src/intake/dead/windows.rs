@@ -59,6 +59,11 @@ impl<'a> Windows<'a> {
         self.seen
     }
 
+    /// How many messages the present window holds.
+    pub(super) const fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Whether nothing more comes before something was acknowledged or the next window opened.
     pub(super) const fn is_full(&self) -> bool {
         self.held >= self.size
