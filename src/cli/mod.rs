@@ -2,6 +2,7 @@
 
 mod amqp;
 pub mod check;
+pub mod dead;
 pub mod demo;
 pub mod enqueue;
 mod values;
@@ -58,6 +59,8 @@ enum Command {
     ///
     /// An interrupted run can be resumed, and a finished one is not repeated by mistake.
     Enqueue(Box<enqueue::Args>),
+    /// Look into the queue of messages that could not be read; replay them, or drop them.
+    Dead(dead::Args),
 }
 
 const EXAMPLES: &str = "\
@@ -104,6 +107,7 @@ pub fn main(
         }
         (Command::Worker, Ok(settings)) => block_on(settings.worker.threads, worker::run(settings)),
         (Command::Enqueue(args), Ok(settings)) => block_on(None, enqueue::run(settings, &args)),
+        (Command::Dead(args), Ok(settings)) => block_on(None, dead::run(settings, args)),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
@@ -113,7 +117,8 @@ pub fn main(
 
 /// A command that tells its result itself needs no account of its connections, unless asked for one.
 fn log_of(command: &Command, mut log: Log) -> Log {
-    if matches!(command, Command::Enqueue(_) | Command::Demo(_)) && log.level == LogLevel::Info {
+    let tells_itself = !matches!(command, Command::Worker | Command::Check(_));
+    if tells_itself && log.level == LogLevel::Info {
         log.level = LogLevel::Warn;
     }
     log

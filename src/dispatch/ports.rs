@@ -83,6 +83,8 @@ pub struct DeadLetter {
     pub reason: &'static str,
     /// What exactly was wrong.
     pub detail: String,
+    /// When it was found to be so.
+    pub at: Timestamp,
     /// The message.
     pub payload: Payload,
 }

@@ -26,6 +26,12 @@ impl Payload {
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
+
+    /// The same bytes, shared.
+    #[must_use]
+    pub fn to_bytes(&self) -> Bytes {
+        self.0.clone()
+    }
 }
 
 /// Only the length: a payload holds recipients and bodies, which no log may show.

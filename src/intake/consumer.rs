@@ -222,7 +222,7 @@ fn headers(table: Option<&FieldTable>, admitted: bool) -> JobHeaders {
 }
 
 /// Clients of different languages write the same small number in different types.
-fn integer(value: &AMQPValue) -> Option<i64> {
+pub(super) fn integer(value: &AMQPValue) -> Option<i64> {
     match *value {
         AMQPValue::ShortShortInt(value) => Some(value.into()),
         AMQPValue::ShortShortUInt(value) => Some(value.into()),

@@ -48,9 +48,19 @@ impl Feed {
             tracing::debug!(%error, "could not declare the queues; publishing all the same");
         }
         connection::close(&declaring, CLOSE_LIMIT).await;
+        Self::open(options, Purpose::Enqueue).await
+    }
+
+    /// Connects to exchanges that are there already.
+    ///
+    /// # Errors
+    /// As [`Feed::connect`].
+    pub async fn open(options: AmqpOptions, purpose: Purpose) -> Result<Self, IntakeError> {
+        let names = Names::new(&options.prefix)?;
+        let endpoint = Endpoint::parse(&options.url)?;
         let limit = options.connect_timeout;
         let (telemetry, redeclare) = (Telemetry::unexported(), Arc::new(Notify::new()));
-        let publisher = Publisher::new(options, Purpose::Enqueue, telemetry, redeclare);
+        let publisher = Publisher::new(options, purpose, telemetry, redeclare);
         let publisher = Arc::new(publisher);
         let status = Arc::new(Status::default());
         let close = CancellationToken::new();
@@ -79,7 +89,12 @@ impl Feed {
     /// Publishes jobs, mandatory and confirmed. One result per job, in order.
     pub async fn publish(&self, jobs: &[Job]) -> Vec<Result<(), PublishError>> {
         let messages = jobs.iter().map(|job| Outgoing::job(&self.names, job));
-        self.publisher.publish(messages.collect()).await
+        self.send(messages.collect()).await
+    }
+
+    /// Publishes messages as they are, confirmed. One result per message, in order.
+    pub async fn send(&self, messages: Vec<Outgoing>) -> Vec<Result<(), PublishError>> {
+        self.publisher.publish(messages).await
     }
 
     /// Takes leave of the broker, by `deadline` at the latest.

@@ -10,6 +10,7 @@ mod batch;
 mod broker;
 pub mod connection;
 mod consumer;
+pub mod dead;
 pub mod decode;
 pub mod endpoint;
 mod error;

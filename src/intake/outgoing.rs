@@ -2,14 +2,17 @@
 //!
 //! They carry a delivery mode, a content type, an id and our own headers, and nothing that was
 //! received: a copied `x-death` header can stop dead-lettering on the whole broker, a copied
-//! `expiration` can lose the job, and a copied `user_id` is refused.
+//! `expiration` can lose the job, and a copied `user_id` is refused. Only a dead message that moves
+//! to the end of its own queue keeps what it came with, those aside.
+
+use std::collections::BTreeMap;
 
 use lanekeeper_client::wire::Message;
 use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 
 use crate::dispatch::ports::{DeadLetter, EventBatch, Requeue};
-use crate::domain::{Job, JobHeaders, Payload};
+use crate::domain::{Job, JobHead, JobHeaders, Payload};
 
 use super::names::Names;
 
@@ -18,6 +21,12 @@ const PERSISTENT: u8 = 2;
 
 /// The longest `x-detail`, in bytes.
 const LONGEST_DETAIL: usize = 500;
+
+/// The key of a message of which not even the account is known.
+const UNKNOWN_KEY: &str = "transactional.unknown";
+
+/// Headers that belong to one stay in one queue, or that would send copies elsewhere.
+const NOT_KEPT: [&str; 4] = ["x-delivery-count", "x-acquired-count", "CC", "BCC"];
 
 /// A message to publish.
 #[derive(Debug)]
@@ -32,6 +41,9 @@ pub struct Outgoing {
     pub message_id: Option<ShortString>,
     /// Our own headers.
     pub headers: FieldTable,
+    /// What a message that is about another one keeps of it, or says of it: mode, headers and id
+    /// are set over it.
+    pub basis: BasicProperties,
     /// The body.
     pub body: Body,
 }
@@ -66,13 +78,24 @@ impl Outgoing {
     /// A new job.
     #[must_use]
     pub fn job(names: &Names, job: &Job) -> Self {
+        Self::to_send(names, Some(&job.head), job.payload.clone())
+    }
+
+    /// A message for the publishers' exchange, as any publisher sends it. Without a head it goes
+    /// to no account, by way of the exchange for what names no lane.
+    #[must_use]
+    pub fn to_send(names: &Names, head: Option<&JobHead>, payload: Payload) -> Self {
         Self {
             exchange: names.send(),
-            key: Names::job_key(job.lane(), &job.head.account),
+            key: head.map_or_else(
+                || UNKNOWN_KEY.into(),
+                |head| Names::job_key(head.lane, &head.account),
+            ),
             mandatory: true,
-            message_id: Some(job.head.id.as_str().into()),
+            message_id: head.map(|head| head.id.as_str().into()),
             headers: FieldTable::default(),
-            body: Body::Job(job.payload.clone()),
+            basis: BasicProperties::default(),
+            body: Body::Job(payload),
         }
     }
 
@@ -85,6 +108,7 @@ impl Outgoing {
             mandatory: true,
             message_id: Some(job.id.as_str().into()),
             headers: job_headers(&job.headers),
+            basis: BasicProperties::default(),
             body: Body::Job(job.payload),
         }
     }
@@ -96,13 +120,33 @@ impl Outgoing {
         let mut headers = FieldTable::default();
         headers.insert("x-reason".into(), text(letter.reason));
         headers.insert("x-detail".into(), text(cut(&letter.detail, LONGEST_DETAIL)));
+        let seconds = u64::try_from(letter.at.as_second()).unwrap_or_default();
         Self {
             exchange: ShortString::default(),
             key: names.dead(),
             mandatory: true,
             message_id: None,
             headers,
+            basis: BasicProperties::default().with_timestamp(seconds),
             body: Body::Job(letter.payload),
+        }
+    }
+
+    /// A dead message on its way to the end of its own queue, with what it came with. A copied
+    /// `expiration` would lose it, and a copied `user_id` be refused.
+    #[must_use]
+    pub fn dead_again(names: &Names, received: &BasicProperties, payload: Payload) -> Self {
+        let headers = received.headers().iter().flatten();
+        let headers = headers.filter(|(name, _)| !NOT_KEPT.contains(&name.as_str()));
+        let headers: BTreeMap<_, _> = headers.map(|(k, v)| (k.clone(), v.clone())).collect();
+        Self {
+            exchange: ShortString::default(),
+            key: names.dead(),
+            mandatory: true,
+            message_id: received.message_id().clone(),
+            headers: headers.into(),
+            basis: kept(received),
+            body: Body::Job(payload),
         }
     }
 
@@ -115,6 +159,7 @@ impl Outgoing {
             mandatory: false,
             message_id: None,
             headers: FieldTable::default(),
+            basis: BasicProperties::default(),
             body: Body::Made(batch.body),
         }
     }
@@ -122,9 +167,12 @@ impl Outgoing {
     /// Its properties.
     #[must_use]
     pub fn properties(&self) -> BasicProperties {
-        let properties = BasicProperties::default()
+        let content_type = self.basis.content_type().clone();
+        let properties = self
+            .basis
+            .clone()
             .with_delivery_mode(PERSISTENT)
-            .with_content_type("application/json".into())
+            .with_content_type(content_type.unwrap_or_else(|| "application/json".into()))
             .with_headers(self.headers.clone());
         match &self.message_id {
             Some(id) => properties.with_message_id(id.clone()),
@@ -143,6 +191,33 @@ impl Outgoing {
             body: self.body,
         }
     }
+}
+
+/// The properties that say something of a message, whatever queue it is in.
+fn kept(received: &BasicProperties) -> BasicProperties {
+    let mut kept = BasicProperties::default();
+    if let Some(content_type) = received.content_type() {
+        kept = kept.with_content_type(content_type.clone());
+    }
+    if let Some(encoding) = received.content_encoding() {
+        kept = kept.with_content_encoding(encoding.clone());
+    }
+    if let Some(timestamp) = received.timestamp() {
+        kept = kept.with_timestamp(*timestamp);
+    }
+    if let Some(correlation) = received.correlation_id() {
+        kept = kept.with_correlation_id(correlation.clone());
+    }
+    if let Some(reply_to) = received.reply_to() {
+        kept = kept.with_reply_to(reply_to.clone());
+    }
+    if let Some(kind) = received.kind() {
+        kept = kept.with_type(kind.clone());
+    }
+    if let Some(app) = received.app_id() {
+        kept = kept.with_app_id(app.clone());
+    }
+    kept
 }
 
 fn job_headers(headers: &JobHeaders) -> FieldTable {
@@ -179,6 +254,8 @@ fn cut(text: &str, longest: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
     use crate::dispatch::ports::Route;
     use crate::domain::{AccountId, JobId, Lane};
@@ -220,11 +297,56 @@ mod tests {
         let letter = DeadLetter {
             reason: "undecodable",
             detail: "ä".repeat(1000),
+            at: Timestamp::from_second(1_700_000_000).unwrap(),
             payload: Payload::new("x"),
         };
         let message = Outgoing::dead(&names, letter);
+        let properties = message.properties();
+        assert_eq!(properties.timestamp(), &Some(1_700_000_000));
         let detail = message.headers.inner().get("x-detail").cloned();
         assert_eq!(detail, Some(text(&"ä".repeat(250))));
+    }
+
+    #[test]
+    fn a_dead_message_moves_with_what_it_came_with_and_nothing_that_could_harm_it() {
+        let mut headers = FieldTable::default();
+        for name in ["x-reason", "mine", "x-delivery-count", "CC"] {
+            headers.insert(name.into(), text(name));
+        }
+        let received = BasicProperties::default()
+            .with_headers(headers)
+            .with_content_type("text/plain".into())
+            .with_timestamp(7)
+            .with_message_id("m-1".into())
+            .with_expiration("1000".into())
+            .with_user_id("somebody".into());
+        let names = Names::new("lk").unwrap();
+        let moved = Outgoing::dead_again(&names, &received, Payload::new("x"));
+        let kept: Vec<_> = moved
+            .headers
+            .inner()
+            .keys()
+            .map(ShortString::as_str)
+            .collect();
+        assert_eq!(kept, ["mine", "x-reason"]);
+        let properties = moved.properties();
+        assert_eq!(properties.content_type(), &Some("text/plain".into()));
+        assert_eq!(properties.timestamp(), &Some(7));
+        assert_eq!(properties.message_id(), &Some("m-1".into()));
+        assert_eq!(properties.delivery_mode(), &Some(PERSISTENT));
+        assert_eq!(
+            (properties.expiration(), properties.user_id()),
+            (&None, &None)
+        );
+    }
+
+    #[test]
+    fn what_names_no_account_goes_where_no_lane_is_known() {
+        let names = Names::new("lk").unwrap();
+        let message = Outgoing::to_send(&names, None, Payload::new("x"));
+        assert_eq!(message.exchange.as_str(), "lk.send");
+        assert_eq!(message.key.as_str(), "transactional.unknown");
+        assert!(message.mandatory && message.headers.inner().is_empty());
     }
 
     #[test]

@@ -61,6 +61,7 @@ mod tests {
             mandatory: true,
             message_id: None,
             headers: FieldTable::default(),
+            basis: lapin::BasicProperties::default(),
             body: Body::Made(body.into()),
         }
     }

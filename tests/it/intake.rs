@@ -231,6 +231,7 @@ fn letter(detail: &str) -> DeadLetter {
     DeadLetter {
         reason: "undecodable",
         detail: detail.to_owned(),
+        at: jiff::Timestamp::UNIX_EPOCH,
         payload: Payload::new("x"),
     }
 }

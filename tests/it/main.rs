@@ -8,6 +8,7 @@
 mod batch_files;
 mod carriers;
 mod client;
+mod dead;
 mod demo;
 mod deploy;
 mod enqueue;

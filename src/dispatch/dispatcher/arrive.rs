@@ -30,6 +30,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
                 let letter = DeadLetter {
                     reason: Outcome::Dead.reason(),
                     detail,
+                    at: self.world.clock.now(),
                     payload,
                 };
                 let _ = self.outlets.depart.send(Departing::Dead(DeadMessage {

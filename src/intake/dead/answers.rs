@@ -1,0 +1,67 @@
+//! What the broker answers about the dead queue, awaited for a limited time.
+
+use std::time::Duration;
+
+use lapin::options::QueueDeclareOptions;
+use lapin::types::{FieldTable, ShortString};
+use lapin::{Channel, ErrorKind};
+use tokio::time::timeout;
+
+use crate::intake::connection::explain;
+
+use super::error::DeadError;
+
+/// The broker's code for a queue that is not there.
+const NOT_FOUND: u16 = 404;
+
+/// Asks the broker, and says which queue was in hand when it does not answer.
+pub(super) struct Answers {
+    pub(super) queue: ShortString,
+    pub(super) limit: Duration,
+}
+
+impl Answers {
+    /// Waits for an answer.
+    pub(super) async fn within<T>(
+        &self,
+        answer: impl Future<Output = lapin::Result<T>>,
+    ) -> Result<T, DeadError> {
+        self.raw(answer)
+            .await?
+            .map_err(|error| self.broken(explain(&error)))
+    }
+
+    /// The same, for those who know what to make of a refusal.
+    pub(super) async fn raw<T>(&self, answer: impl Future<Output = T>) -> Result<T, DeadError> {
+        let limit = self.limit;
+        let silent = |_| self.broken(format!("the broker did not answer in {limit:?}"));
+        timeout(limit, answer).await.map_err(silent)
+    }
+
+    /// How many messages nobody has taken.
+    pub(super) async fn ready(&self, channel: &Channel) -> Result<u64, DeadError> {
+        let options = QueueDeclareOptions {
+            passive: true,
+            ..QueueDeclareOptions::default()
+        };
+        let declared = channel.queue_declare(self.queue.clone(), options, FieldTable::default());
+        match self.raw(declared).await? {
+            Err(error) if has_code(&error, NOT_FOUND) => Err(DeadError::NoQueue {
+                queue: self.queue.to_string(),
+            }),
+            Err(error) => Err(self.broken(explain(&error))),
+            Ok(declared) => Ok(declared.message_count().into()),
+        }
+    }
+
+    pub(super) fn broken(&self, reason: String) -> DeadError {
+        DeadError::Broken {
+            queue: self.queue.to_string(),
+            reason,
+        }
+    }
+}
+
+pub(super) fn has_code(error: &lapin::Error, code: u16) -> bool {
+    matches!(error.kind(), ErrorKind::ProtocolError(error) if error.get_id() == code)
+}
