@@ -161,6 +161,19 @@ fn autoscaler() -> String {
     lines.map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
+/// The quantile of nothing is no number. The autoscaler must not see one there.
+async fn an_idle_worker_is_no_need(prometheus: &Prometheus, query: &str) {
+    let soon = query.replace("[2m]", "[4s]");
+    let (quantile, _) = soon.split_once(" >= 0)").expect("the quantile is compared");
+    let quantile = quantile.strip_prefix('(').expect("in brackets");
+    eventually("the worker is idle", SEEN_WITHIN, async || {
+        let values = prometheus.query(quantile).await;
+        values.iter().any(|value| value.is_nan())
+    })
+    .await;
+    assert_eq!(prometheus.query(&soon).await, Vec::<f64>::new());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn dashboard_alerts_and_autoscaler_find_what_they_ask_for() {
     let mut world = World::start().await;
@@ -185,6 +198,7 @@ async fn dashboard_alerts_and_autoscaler_find_what_they_ask_for() {
             world.await_data(selector, deadline).await;
         }
     }
+    an_idle_worker_is_no_need(&world.prometheus, &autoscaler).await;
     for name in ["LanekeeperDeadLetters", "LanekeeperFallingOpen"] {
         let raised = async || !inactive(&world.prometheus).await.contains(name);
         eventually(name, SEEN_WITHIN, raised).await;
