@@ -37,8 +37,9 @@ content, also for rows that you have corrected.
 
 How far a run has come is kept beside the file, in FILE.ACCOUNT.BATCH.lanekeeper.json (or --state).
 It holds no recipients. After an interruption --resume goes on from there: at most the 2,000 rows
-that were on their way are queued a second time, with the same ids. A batch that was queued to its
-end is not queued again unless --restart is given.
+that were on their way are queued a second time, byte for byte as before. A batch that was queued to
+its end is not queued again unless --restart is given; as long as neither the file nor the options
+have changed, its jobs keep their ids and the enqueued_at of the first run.
 
 Exit codes:
   0    every good row is queued, now or by an earlier run

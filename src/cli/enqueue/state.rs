@@ -1,5 +1,6 @@
 //! How far the queueing of a file has come, as it is kept between runs. It holds no recipients.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -63,6 +64,10 @@ pub(super) struct State {
     /// What is queued.
     #[serde(flatten)]
     pub(super) identity: Identity,
+    /// What is written into every job, in RFC 3339 with milliseconds: when the first run of these
+    /// rows began. Later runs write the same, so that a row queued twice is one job twice.
+    #[serde(with = "millis")]
+    pub(super) enqueued_at: Timestamp,
     /// Up to the row that begins on this line every good row is confirmed; 0 before the first.
     pub(super) confirmed_line: u64,
     /// What became of the rows up to there.
@@ -71,4 +76,24 @@ pub(super) struct State {
     pub(super) finished: bool,
     /// When this was written, in RFC 3339.
     pub(super) updated_at: String,
+}
+
+/// An instant as jobs write it.
+mod millis {
+    use jiff::Timestamp;
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(
+        instant: &Timestamp,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{instant:.3}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Timestamp, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
 }
