@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+#[cfg(test)]
+use tokio_util::sync::CancellationToken;
 
 use crate::ops::Shutdown;
 
@@ -71,6 +73,18 @@ impl Stop {
         }
         let stages = Shutdown::on(receiver, GRACE);
         Ok(Self { stages, first })
+    }
+
+    /// Nobody asks.
+    #[cfg(test)]
+    pub(super) fn never() -> Self {
+        Self {
+            stages: Shutdown {
+                soft: CancellationToken::new(),
+                hard: CancellationToken::new(),
+            },
+            first: Arc::default(),
+        }
     }
 
     /// The signal that came first, if any has.
