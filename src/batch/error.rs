@@ -80,14 +80,14 @@ pub enum FileError {
          to, and separate columns by commas, semicolons or tabs"
     )]
     MissingColumn {
-        /// The names of the columns that there are.
+        /// The names of the columns that there are, or only how many, if they look like values.
         found: String,
     },
     /// Two columns have one name.
-    #[error("column {name} is there twice; rename or remove one of them")]
+    #[error("{columns} have the same name; rename or remove one of them")]
     DuplicateColumn {
-        /// The name.
-        name: String,
+        /// Their places, and the name if it looks like one.
+        columns: String,
     },
     /// A column is named like a field that the batch sets.
     #[error("column {name} is set for the whole batch; rename or remove the column")]
