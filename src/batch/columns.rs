@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
+use lanekeeper_client::TRAFFIC_LANE;
+
 use super::cells::{Cells, trim};
 use super::error::FileError;
 use super::template::OF_THE_BATCH;
 use crate::domain::Field;
 
-/// The key of a job's metadata that chooses its lane.
-pub(super) const TRAFFIC_LANE: &str = "traffic_lane";
 /// So many digits in a header's cell are a telephone number.
 const DIGITS_OF_A_NUMBER: usize = 7;
 /// An error shows at most so many names of columns.
@@ -103,9 +103,10 @@ fn refuse_duplicates(header: &Cells) -> Result<(), FileError> {
         if let Some(first) = places.insert(name.to_lowercase(), place) {
             let columns = format!("columns {} and {}", first + 1, place + 1);
             return Err(FileError::DuplicateColumn {
-                columns: match looks_like_names(header) {
-                    true => format!("{columns}, {},", shown(name)),
-                    false => columns,
+                columns: if looks_like_names(header) {
+                    format!("{columns}, {},", shown(name))
+                } else {
+                    columns
                 },
             });
         }

@@ -3,6 +3,7 @@
 
 use std::io;
 
+use serde::Serialize;
 use thiserror::Error;
 
 /// How a spreadsheet is told to write a file that can be read.
@@ -113,7 +114,7 @@ pub enum FileError {
 }
 
 /// Why a row is no job. It holds nothing of the row's values.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize)]
 #[error("line {line}: {field}: {reason}")]
 pub struct RowError {
     /// The line in the file where the row starts, from 1.

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 
 pub use args::Args;
 
-use crate::batch::{Batch, BatchFile, FileError, Format, RowOptions, Rows};
+use crate::batch::{Batch, BatchFile, FileError, RowOptions, Rows};
 use crate::intake::{AmqpOptions, Endpoint, Feed, IntakeError, Names};
 use crate::settings::Settings;
 
@@ -199,7 +199,7 @@ impl Command<'_> {
     /// Opens the file; a long one, or a pipe, may take its time.
     async fn open(&self) -> Result<BatchFile, Refusal> {
         let (path, hint) = (self.args.file.clone(), self.args.reading.format);
-        let opening = tokio::task::spawn_blocking(move || open(&path, hint));
+        let opening = tokio::task::spawn_blocking(move || BatchFile::open(&path, hint));
         tokio::select! {
             opened = opening => Ok(opened.expect("reading a file does not panic")?),
             signal = self.stop.asked() => Err(Refusal::Signal(signal)),
@@ -209,14 +209,6 @@ impl Command<'_> {
     fn report(&self) -> Report {
         let args = self.args;
         Report::new(&args.file, args.account.as_str(), args.batch.as_str())
-    }
-}
-
-fn open(path: &Path, hint: Option<Format>) -> Result<BatchFile, FileError> {
-    if path == Path::new("-") {
-        BatchFile::spool(io::stdin().lock(), hint)
-    } else {
-        BatchFile::open(path, hint)
     }
 }
 

@@ -44,6 +44,13 @@ pub(super) enum Plan {
     Finished(Box<State>),
 }
 
+impl Plan {
+    fn from_the_first_row(enqueued_at: Timestamp) -> Self {
+        let mark = Mark::default();
+        Self::Queue(Start { enqueued_at, mark })
+    }
+}
+
 /// Why somebody has to decide first.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(super) enum Undecided {
@@ -113,12 +120,8 @@ pub(super) fn plan(
     place: &Path,
     now: Timestamp,
 ) -> Result<Plan, Undecided> {
-    let from_the_first_row = |enqueued_at| {
-        let mark = Mark::default();
-        Plan::Queue(Start { enqueued_at, mark })
-    };
     let Some(earlier) = earlier else {
-        return Ok(from_the_first_row(now));
+        return Ok(Plan::from_the_first_row(now));
     };
     let state = place.display().to_string();
     let before = &earlier.identity;
@@ -131,7 +134,7 @@ pub(super) fn plan(
     }
     if choice == Some(Choice::Restart) {
         let same = before == identity;
-        return Ok(from_the_first_row(if same {
+        return Ok(Plan::from_the_first_row(if same {
             earlier.enqueued_at
         } else {
             now
@@ -191,11 +194,6 @@ mod tests {
         plan(earlier, now, choice, Path::new("s.json"), NOW)
     }
 
-    fn from_the_first_row(enqueued_at: Timestamp) -> Result<Plan, Undecided> {
-        let mark = Mark::default();
-        Ok(Plan::Queue(Start { enqueued_at, mark }))
-    }
-
     /// When the earlier run began.
     const FIRST: Timestamp = Timestamp::constant(1_000, 0);
     const NOW: Timestamp = Timestamp::constant(2_000, 0);
@@ -206,7 +204,10 @@ mod tests {
     fn a_first_run_begins_at_the_first_row_whatever_was_chosen() {
         let now = identity("acme", "f", "o");
         for choice in CHOICES {
-            assert_eq!(planned(None, &now, choice), from_the_first_row(NOW));
+            assert_eq!(
+                planned(None, &now, choice),
+                Ok(Plan::from_the_first_row(NOW))
+            );
         }
     }
 
@@ -224,7 +225,10 @@ mod tests {
                 }
             }))
         );
-        assert_eq!(of(Some(Choice::Restart)), from_the_first_row(FIRST));
+        assert_eq!(
+            of(Some(Choice::Restart)),
+            Ok(Plan::from_the_first_row(FIRST))
+        );
         let undecided = of(None).unwrap_err();
         assert!(undecided.to_string().contains("up to line 7 (s.json)"));
         assert!(undecided.advice().contains("--resume goes on after line 7"));
@@ -238,7 +242,7 @@ mod tests {
             assert_eq!(planned, Ok(Plan::Finished(Box::new(state(true)))));
         }
         let again = planned(Some(state(true)), &now, Some(Choice::Restart));
-        assert_eq!(again, from_the_first_row(FIRST));
+        assert_eq!(again, Ok(Plan::from_the_first_row(FIRST)));
     }
 
     #[test]
@@ -257,7 +261,10 @@ mod tests {
                 ));
             }
             for now in [&file, &options] {
-                assert_eq!(of(now, Some(Choice::Restart)), from_the_first_row(NOW));
+                assert_eq!(
+                    of(now, Some(Choice::Restart)),
+                    Ok(Plan::from_the_first_row(NOW))
+                );
             }
         }
     }

@@ -1,10 +1,11 @@
 //! How far the queueing of a file has come, as it is kept between runs. It holds no recipients.
 
+use std::fmt::Write as _;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
-use crate::batch::{Batch, BatchFile};
+use crate::batch::{Batch, BatchFile, Digest};
 
 use super::counts::Counts;
 
@@ -37,9 +38,9 @@ impl Identity {
 
 /// Each value goes in with its name and length, so that no two lists of options look the same.
 fn options_digest(file: &BatchFile, batch: &Batch, allow_duplicates: bool) -> String {
-    let mut digest = Sha256::new();
+    let mut all = String::new();
     let mut add = |name: &str, value: &str| {
-        digest.update(format!("{name}={}:{value}\n", value.len()));
+        writeln!(all, "{name}={}:{value}", value.len()).expect("memory takes it");
     };
     add("channel", batch.channel.as_str());
     add("origin", batch.origin.as_str());
@@ -53,7 +54,7 @@ fn options_digest(file: &BatchFile, batch: &Batch, allow_duplicates: bool) -> St
     add("default_region", &format!("{:?}", batch.default_region));
     add("format", file.format().as_str());
     add("allow_duplicates", &allow_duplicates.to_string());
-    format!("sha256:{:x}", digest.finalize())
+    format!("sha256:{}", Digest::of(all.as_bytes()))
 }
 
 /// How far it has come.
