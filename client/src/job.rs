@@ -12,8 +12,8 @@ pub use json::MAX_JOB_BYTES;
 
 use crate::{AccountId, Channel, Hint, JobId, Lane, LaneHints, LaneRule, Origin, Priority};
 
-/// The metadata entry that names the lane.
-const TRAFFIC_LANE: &str = "traffic_lane";
+/// The entry of a job's metadata that names its lane.
+pub const TRAFFIC_LANE: &str = "traffic_lane";
 
 /// Why a job could not be sent as it is. Holds nothing of the job but its size.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -1,18 +1,24 @@
 //! What the columns of a CSV file mean, told from its header line.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+
+use lanekeeper_client::TRAFFIC_LANE;
 
 use super::cells::{Cells, trim};
 use super::error::FileError;
 use super::template::OF_THE_BATCH;
 use crate::domain::Field;
 
-/// The key of a job's metadata that chooses its lane.
-pub(super) const TRAFFIC_LANE: &str = "traffic_lane";
 /// So many digits in a header's cell are a telephone number.
 const DIGITS_OF_A_NUMBER: usize = 7;
-/// An error shows so many names of columns, and so many characters of each.
+/// An error shows at most so many names of columns.
 const SHOWN: usize = 20;
+/// What looks like a column's name has at most so many characters,
+const NAME: usize = 30;
+/// so many words,
+const WORDS: usize = 3;
+/// and so many digits in a row: codes have more.
+const DIGITS: usize = 3;
 
 /// Where a column's values go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +81,7 @@ fn without_recipients(header: &Cells, line: u64) -> FileError {
     if header.iter().any(is_value) {
         return FileError::NoHeader { line };
     }
-    let found = names(header);
+    let found = found(header);
     FileError::MissingColumn { found }
 }
 
@@ -91,11 +97,18 @@ fn column(cell: &str) -> Column {
 }
 
 fn refuse_duplicates(header: &Cells) -> Result<(), FileError> {
-    let mut names = HashSet::new();
-    let given = header.iter().map(trim).filter(|name| !name.is_empty());
-    for name in given {
-        if !names.insert(name.to_lowercase()) {
-            return Err(FileError::DuplicateColumn { name: shown(name) });
+    let mut places = HashMap::new();
+    let places_and_names = header.iter().map(trim).enumerate();
+    for (place, name) in places_and_names.filter(|(_, name)| !name.is_empty()) {
+        if let Some(first) = places.insert(name.to_lowercase(), place) {
+            let columns = format!("columns {} and {}", first + 1, place + 1);
+            return Err(FileError::DuplicateColumn {
+                columns: if looks_like_names(header) {
+                    format!("{columns}, {},", shown(name))
+                } else {
+                    columns
+                },
+            });
         }
     }
     Ok(())
@@ -107,7 +120,25 @@ fn is_value(cell: &str) -> bool {
     digits >= DIGITS_OF_A_NUMBER || cell.contains('@')
 }
 
-fn names(header: &Cells) -> String {
+/// Whether all cells look like names of columns. If one does not, the row may be anybody's message:
+/// its other cells are not shown either.
+fn looks_like_names(header: &Cells) -> bool {
+    header.iter().map(trim).all(looks_like_a_name)
+}
+
+fn looks_like_a_name(cell: &str) -> bool {
+    let mut digits = cell.split(|c: char| !c.is_numeric());
+    cell.chars().count() <= NAME
+        && cell.split_whitespace().count() <= WORDS
+        && digits.all(|digits| digits.chars().count() <= DIGITS)
+}
+
+/// The columns' names, or how many there are.
+fn found(header: &Cells) -> String {
+    if !looks_like_names(header) {
+        let count = header.len();
+        return format!("{count} whose names are not shown, because they look like a row's values");
+    }
     let mut names: Vec<_> = header.iter().map(trim).map(shown).collect();
     if names.len() > SHOWN {
         names.truncate(SHOWN);
@@ -117,8 +148,7 @@ fn names(header: &Cells) -> String {
 }
 
 fn shown(name: &str) -> String {
-    let short: String = name.chars().take(SHOWN * 2).collect();
-    format!("`{}`", short.escape_debug())
+    format!("`{}`", name.escape_debug())
 }
 
 #[cfg(test)]
@@ -151,7 +181,7 @@ mod tests {
         assert!(
             parse("to,Name, name")
                 .unwrap_err()
-                .contains("`name` is there twice")
+                .contains("columns 2 and 3, `name`, have the same name")
         );
         assert!(
             parse("to,ID")
@@ -160,6 +190,34 @@ mod tests {
         );
         let missing = parse("phone,body|text").unwrap_err();
         assert!(missing.contains("missing column to") && missing.contains("`phone`, `body|text`"));
+    }
+
+    #[test]
+    fn what_does_not_look_like_a_name_is_not_shown() {
+        for header in [
+            "tokenabc,Your code is 4711",
+            "tokenabc,code 4711",
+            "tokenabc,Your table is booked",
+            "tokenabc,Donaudampfschifffahrtsgesellschaft",
+        ] {
+            let missing = parse(header).unwrap_err();
+            assert!(missing.contains("found are: 2 whose names"), "{missing}");
+            let twice = parse(&format!("to,{header},Tokenabc")).unwrap_err();
+            assert!(
+                twice.contains("columns 2 and 4 have the same name"),
+                "{twice}"
+            );
+            for error in [missing, twice] {
+                let shown = header.split([',', ' ']).filter(|word| word.len() > 2);
+                let shown = shown.filter(|word| error.contains(word));
+                assert_eq!(shown.count(), 0, "{error}");
+            }
+        }
+        assert!(
+            parse("phone,First Name 2")
+                .unwrap_err()
+                .contains("`First Name 2`")
+        );
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! A row of a CSV file.
 
+use std::collections::HashSet;
+
+use lanekeeper_client::TRAFFIC_LANE;
 use serde_json::value::RawValue;
 
 use super::cells::{Cells, trim};
-use super::columns::{Column, Columns, TRAFFIC_LANE};
+use super::columns::{Column, Columns};
 use super::error::RowError;
 use super::json::Entries;
 use super::number::{LostDigits, as_meant};
@@ -102,15 +105,15 @@ impl<'a> Metadata<'a> {
 
     fn complete(mut self, draft: &mut Draft) -> Result<(), RowError> {
         if let Some(cell) = self.object {
-            let mut names: Vec<_> = self.names.iter().map(|name| (*name).to_owned()).collect();
+            // A cell has room for tens of thousands of them.
+            let mut names: HashSet<_> = self.names.iter().map(|name| (*name).to_owned()).collect();
             for (name, value) in object(draft.line, Field::Metadata, cell)? {
-                if names.contains(&name) {
+                push_entry(&mut self.text, &name);
+                self.text.extend_from_slice(value.get().as_bytes());
+                if !names.insert(name) {
                     let reason = "an entry of the object is there twice, or has a column as well";
                     return Err(RowError::new(draft.line, Field::Metadata.as_str(), reason));
                 }
-                push_entry(&mut self.text, &name);
-                self.text.extend_from_slice(value.get().as_bytes());
-                names.push(name);
             }
         }
         if let Some(first) = self.text.first_mut() {

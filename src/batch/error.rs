@@ -3,6 +3,7 @@
 
 use std::io;
 
+use serde::Serialize;
 use thiserror::Error;
 
 /// How a spreadsheet is told to write a file that can be read.
@@ -80,14 +81,14 @@ pub enum FileError {
          to, and separate columns by commas, semicolons or tabs"
     )]
     MissingColumn {
-        /// The names of the columns that there are.
+        /// The names of the columns that there are, or only how many, if they look like values.
         found: String,
     },
     /// Two columns have one name.
-    #[error("column {name} is there twice; rename or remove one of them")]
+    #[error("{columns} have the same name; rename or remove one of them")]
     DuplicateColumn {
-        /// The name.
-        name: String,
+        /// Their places, and the name if it looks like one.
+        columns: String,
     },
     /// A column is named like a field that the batch sets.
     #[error("column {name} is set for the whole batch; rename or remove the column")]
@@ -113,7 +114,7 @@ pub enum FileError {
 }
 
 /// Why a row is no job. It holds nothing of the row's values.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize)]
 #[error("line {line}: {field}: {reason}")]
 pub struct RowError {
     /// The line in the file where the row starts, from 1.

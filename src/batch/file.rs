@@ -1,6 +1,5 @@
 //! A file that was read through once and found to be a batch.
 
-use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -9,6 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::MAX_ROW;
+use super::digest::Digest;
 use super::error::FileError;
 use super::header::Header;
 use super::lines::Lines;
@@ -47,14 +47,10 @@ impl Format {
     }
 }
 
-/// The SHA-256 of a file's bytes. Displayed in hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Digest(pub(super) [u8; 32]);
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
+/// Whether a path names no file, but standard input: `-`.
+#[must_use]
+pub fn is_standard_input(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 /// A file that was read through once: it is UTF-8 text, of a known format.
@@ -67,13 +63,17 @@ pub struct BatchFile {
 }
 
 impl BatchFile {
-    /// Reads a file through. What is no regular file, such as a pipe, is spooled first, to its end.
+    /// Reads a file through, or standard input for `-`. What is no regular file, such as a pipe, is
+    /// spooled first, to its end.
     ///
     /// The format is told from the first line that is not blank, unless `hint` names it.
     ///
     /// # Errors
     /// When it cannot be opened or read, or cannot be a batch.
     pub fn open(path: &Path, hint: Option<Format>) -> Result<Self, FileError> {
+        if is_standard_input(path) {
+            return Self::spool(std::io::stdin().lock(), hint);
+        }
         let shown = || path.display().to_string();
         if path.is_dir() {
             return Err(FileError::Directory { path: shown() });
@@ -154,16 +154,14 @@ impl BatchFile {
     /// several times, also while other rows are being read.
     ///
     /// # Errors
-    /// [`FileError::Changed`], when the file is not as long as it was.
+    /// [`FileError::Changed`], when the file was written to since it was read through.
     pub fn rows(
         &self,
         batch: &Batch,
         options: RowOptions,
         now: Timestamp,
     ) -> Result<Rows, FileError> {
-        if self.file.metadata()?.len() != self.bytes() {
-            return Err(FileError::Changed);
-        }
+        self.survey.stamp.check()?;
         let lines = |place| {
             let survey = &self.survey;
             Lines::new(&self.file, place, survey.bytes, survey.line_end)
@@ -175,7 +173,8 @@ impl BatchFile {
             ),
             Some(header) => (header.rows(lines), header.notation()),
         };
-        Ok(Rows::new(raw, notation, self.bytes(), batch, options, now))
+        let stamp = self.survey.stamp.clone();
+        Ok(Rows::new(raw, notation, stamp, batch, options, now))
     }
 }
 

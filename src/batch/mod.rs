@@ -7,6 +7,7 @@
 mod cells;
 mod columns;
 mod csv;
+mod digest;
 mod error;
 mod file;
 mod header;
@@ -19,11 +20,13 @@ mod rows;
 mod seen;
 mod shape;
 mod shared;
+mod stamp;
 mod survey;
 mod template;
 
+pub use digest::Digest;
 pub use error::{FileError, RowError};
-pub use file::{BatchFile, Digest, Format};
+pub use file::{BatchFile, Format, is_standard_input};
 pub use rows::{Row, RowOptions, RowOutcome, Rows};
 pub use shared::{Batch, BatchId};
 

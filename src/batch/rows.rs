@@ -11,6 +11,7 @@ use super::error::{FileError, RowError};
 use super::raw_rows::{RawRow, RawRows};
 use super::seen::Seen;
 use super::shared::Batch;
+use super::stamp::Stamp;
 use super::template::Template;
 use super::{csv, json};
 use crate::domain::{Channel, Job};
@@ -52,8 +53,8 @@ pub struct Rows {
     maker: Maker,
     /// `None` where duplicates are allowed.
     seen: Option<Seen>,
-    /// The file's length when it was read through.
-    bytes: u64,
+    /// The file as it was when it was read through.
+    stamp: Stamp,
     ended: bool,
 }
 
@@ -70,7 +71,7 @@ impl Rows {
     pub(super) fn new(
         raw: RawRows,
         notation: Notation,
-        bytes: u64,
+        stamp: Stamp,
         batch: &Batch,
         options: RowOptions,
         now: Timestamp,
@@ -83,7 +84,7 @@ impl Rows {
                 channel: batch.channel,
             },
             seen: (!options.allow_duplicates).then(Seen::new),
-            bytes,
+            stamp,
             ended: false,
         }
     }
@@ -96,9 +97,7 @@ impl Rows {
                 return Ok(Some(Row { line, end, outcome }));
             }
         }
-        if self.raw.place().offset < self.bytes {
-            return Err(FileError::Changed);
-        }
+        self.stamp.check()?;
         Ok(None)
     }
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
+use super::digest::Digest;
 use super::error::FileError;
-use super::file::Digest;
 use super::lines::{LineEnd, Place, Section};
+use super::stamp::Stamp;
 
 /// How many bytes are looked at a time.
 const AT_A_TIME: usize = 64 * 1024;
@@ -32,6 +33,8 @@ const OTHER_KINDS: [(&[u8], &str); 6] = [
 #[derive(Debug)]
 pub(super) struct Survey {
     pub(super) digest: Digest,
+    /// As it was before it was read.
+    pub(super) stamp: Stamp,
     /// Its length, in bytes.
     pub(super) bytes: u64,
     /// Where its text begins: behind the byte order mark that some programs begin a file with.
@@ -54,6 +57,7 @@ impl Survey {
 /// # Errors
 /// When it is empty, or no UTF-8 text.
 pub(super) fn survey(file: &Arc<File>) -> Result<Survey, FileError> {
+    let stamp = Stamp::of(file)?;
     let mut section = Section::new(file, 0, u64::MAX);
     let mut check = Check::default();
     let mut hash = Sha256::new();
@@ -86,7 +90,8 @@ pub(super) fn survey(file: &Arc<File>) -> Result<Survey, FileError> {
         return Err(FileError::Empty);
     }
     Ok(Survey {
-        digest: Digest(hash.finalize().into()),
+        digest: hash.into(),
+        stamp,
         bytes,
         start,
         line_end: check.line_end(),

@@ -1,9 +1,12 @@
 //! A job's text, written once for its batch as far as it is the same for every row.
 
+use std::io::Write as _;
+use std::ops::Range;
+
 use jiff::Timestamp;
 
 use super::error::RowError;
-use super::shared::Batch;
+use super::shared::{Batch, BatchId};
 use crate::domain::{Decoded, Field, Job, Region};
 use crate::intake::decode::decode;
 
@@ -18,9 +21,8 @@ pub(super) const OF_THE_BATCH: [Field; 5] = [
 
 /// What stands in every job of a batch.
 pub(super) struct Template {
-    /// The text of a job up to the number of its line.
-    head: Vec<u8>,
-    /// What follows the number.
+    batch: BatchId,
+    /// What follows a job's id.
     shared: Vec<u8>,
     /// Fields for rows that do not have them, each with its value in JSON.
     defaults: Vec<(Field, Vec<u8>)>,
@@ -30,7 +32,7 @@ pub(super) struct Template {
 impl Template {
     /// The template of a batch whose rows are queued at `now`.
     pub(super) fn new(batch: &Batch, now: Timestamp) -> Self {
-        let mut shared = b"\"".to_vec();
+        let mut shared = Vec::new();
         for (field, value) in [
             (Field::AccountId, batch.account.as_str()),
             (Field::Origin, batch.origin.as_str()),
@@ -48,8 +50,7 @@ impl Template {
             .map(|(field, value)| (*field, &**value));
         let json = |(field, value): (Field, &str)| (field, json_string(value));
         Self {
-            // A batch's id has no character that JSON escapes.
-            head: format!("{{\"id\":\"{}-", batch.id.as_str()).into_bytes(),
+            batch: batch.id.clone(),
             shared,
             defaults: [Some(channel), priority]
                 .into_iter()
@@ -64,12 +65,14 @@ impl Template {
     /// Begins the job of the row that starts on a line.
     pub(super) fn draft(&self, line: u64) -> Draft {
         let mut text = Vec::with_capacity(512);
-        text.extend_from_slice(&self.head);
-        text.extend_from_slice(line.to_string().as_bytes());
+        // An id has no character that JSON escapes.
+        let id = self.batch.job_id(line);
+        write!(text, "{{\"id\":\"{id}\"").expect("memory takes it");
         text.extend_from_slice(&self.shared);
         Draft {
             line,
             text,
+            to: 0..0,
             given: Given::default(),
         }
     }
@@ -90,9 +93,25 @@ impl Template {
             let reason = "a row needs a body or content";
             return Err(RowError::new(draft.line, "body", reason));
         }
-        let line = draft.line;
         draft.text.push(b'}');
-        let decoding = decode(draft.text.into(), self.default_region);
+        let job = self.read(draft.line, draft.text)?;
+        match self.internationally(&job, draft.to) {
+            Some(text) => self.read(draft.line, text),
+            None => Ok(job),
+        }
+    }
+
+    /// The job's text with its number as the default region completes it, where that differs: a
+    /// worker may have another default region, or none.
+    fn internationally(&self, job: &Job, to: Range<usize>) -> Option<Vec<u8>> {
+        self.default_region.filter(|_| job.channel.is_phone())?;
+        let text = job.payload.as_bytes();
+        let number = json_string(&job.to);
+        (text[to.clone()] != number).then(|| [&text[..to.start], &number, &text[to.end..]].concat())
+    }
+
+    fn read(&self, line: u64, text: Vec<u8>) -> Result<Job, RowError> {
+        let decoding = decode(text.into(), self.default_region);
         if let Some(field) = decoding.hints.fields().next() {
             return Err(RowError::new(line, field, "has a value that is not known"));
         }
@@ -110,6 +129,8 @@ impl Template {
 pub(super) struct Draft {
     pub(super) line: u64,
     text: Vec<u8>,
+    /// Where the recipient stands in it.
+    to: Range<usize>,
     given: Given,
 }
 
@@ -117,13 +138,24 @@ impl Draft {
     /// Adds a field with a text.
     pub(super) fn string(&mut self, field: Field, value: &str) {
         push_entry(&mut self.text, field.as_str());
+        let start = self.text.len();
         push_string(&mut self.text, value);
-        self.given.add(field);
+        self.given(field, start);
     }
 
     /// Adds a field whose value is JSON.
     pub(super) fn json(&mut self, field: Field, value: &[u8]) {
-        self.entry(field.as_str(), value);
+        push_entry(&mut self.text, field.as_str());
+        let start = self.text.len();
+        self.text.extend_from_slice(value);
+        self.given(field, start);
+    }
+
+    /// A field is there, whose value stands from `start` on.
+    fn given(&mut self, field: Field, start: usize) {
+        if field == Field::To {
+            self.to = start..self.text.len();
+        }
         self.given.add(field);
     }
 

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 use clap::builder::RangedU64ValueParser;
 
-use self::file::{Contents, Facts, Room};
+use self::file::{Contents, Facts, Room, Sender};
 use self::play::{Ending, play};
 use self::rules::{Promises, Rule, judge};
 use self::scenario::{ACCOUNT, Offer, Scenario};
@@ -34,12 +34,15 @@ use self::stage::{Cast, Stage};
 use self::table::LaneNames;
 use self::tally::Second;
 use super::USAGE;
-use super::values::channel;
+use super::values::{channel, region};
 use crate::batch::FileError;
-use crate::domain::{AccountId, Budget, Ceilings, Channel, Lane, Reserve};
+use crate::domain::{AccountId, Budget, Ceilings, Channel, Lane, Region, Reserve};
 
 /// The exit code of a command that was stopped by Ctrl-C, as shells have it.
 const INTERRUPTED: u8 = 130;
+
+/// The exit code when nobody reads the output any more, as shells have it for SIGPIPE.
+const UNREAD: u8 = 141;
 
 /// The exit code when rows of a file were rejected.
 const REJECTED: u8 = 3;
@@ -67,13 +70,16 @@ Examples:
   lanekeeper demo spring.csv --budget 50
         the first rows of a file of your own, what is wrong with others, and how long all of it
         would take; a row without priority or traffic_lane is a campaign's
+  lanekeeper demo spring.csv --region GB
+        the same for numbers without a country code, such as 07700 900123
 
 Exit codes:
   0    every rule held
   1    a rule was broken: the last lines say which
   2    wrong usage, or a file that cannot be read
   3    rows of the file were rejected, and all rules held
-  130  stopped by Ctrl-C";
+  130  stopped by Ctrl-C
+  141  whoever read the output went away before its end, as `head` does: no rule was judged";
 
 /// What to play.
 #[derive(Debug, clap::Args)]
@@ -107,6 +113,9 @@ pub struct Args {
     /// The channel of a file's rows that name none
     #[arg(long, default_value = "sms", value_parser = channel)]
     channel: Channel,
+    /// The country of a file's telephone numbers that have no country code, such as GB
+    #[arg(long, value_name = "COUNTRY", value_parser = region)]
+    region: Option<Region>,
     /// Print one JSON object per second, and one at the end
     #[arg(long)]
     json: bool,
@@ -198,7 +207,12 @@ fn read(path: &Path, args: &Args, cast: Cast) -> Result<Contents, FileError> {
         ceilings: cast.ceilings,
         seconds: args.seconds.unwrap_or(PLAYED),
     };
-    file::read(path, &args.account, args.channel, room)
+    let sender = Sender {
+        account: &args.account,
+        channel: args.channel,
+        region: args.region,
+    };
+    file::read(path, sender, room)
 }
 
 /// A file's first rows, as many as leave in the time that there is.
@@ -276,7 +290,7 @@ fn exit_code(ending: &Ending, rules: &[Rule], file: Option<&Facts>) -> ExitCode 
 /// Whoever reads through a pipe and goes away, as `head` does, has seen enough.
 fn unless_nobody_reads(error: anyhow::Error) -> anyhow::Result<ExitCode> {
     match error.downcast_ref::<io::Error>() {
-        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::FAILURE),
+        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(UNREAD.into()),
         _ => Err(error),
     }
 }

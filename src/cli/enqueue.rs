@@ -26,12 +26,12 @@ use tokio::time::Instant;
 
 pub use args::Args;
 
-use crate::batch::{Batch, BatchFile, FileError, Format, RowOptions, Rows};
+use crate::batch::{Batch, BatchFile, FileError, RowOptions, Rows};
 use crate::intake::{AmqpOptions, Endpoint, Feed, IntakeError, Names};
 use crate::settings::Settings;
 
 use keeper::Keeper;
-use plan::{Mark, Plan, plan};
+use plan::{Plan, Start, plan};
 use progress::Progress;
 use refusal::Refusal;
 use report::{Report, Status};
@@ -102,7 +102,7 @@ impl Command<'_> {
         let file = self.open().await?;
         match state {
             _ if self.args.reading.dry_run => {
-                let outcome = self.check(&file).await?;
+                let outcome = self.check(&file, (self.now)()).await?;
                 Ok(self.report().checked(&outcome))
             }
             Some(path) => self.run_with_state(&file, &path).await,
@@ -113,13 +113,14 @@ impl Command<'_> {
     async fn run_with_state(&self, file: &BatchFile, path: &Path) -> Result<Report, Refusal> {
         let (state, earlier) = StateFile::open(path)?;
         let identity = Identity::of(file, &self.batch, self.args.reading.allow_duplicates);
-        match plan(earlier, &identity, self.args.choice(), path)? {
+        let choice = self.args.choice();
+        match plan(earlier, &identity, choice, path, (self.now)())? {
             Plan::Finished(earlier) => Ok(self.report().kept_in(path).already_queued(&earlier)),
-            Plan::Queue(mark) => {
+            Plan::Queue(start) => {
                 let kept = Kept {
                     state: &state,
                     identity,
-                    mark,
+                    start,
                 };
                 self.queue(file, Some(kept)).await
             }
@@ -131,20 +132,23 @@ impl Command<'_> {
             Some(kept) => self.report().kept_in(kept.state.path()),
             None => self.report(),
         };
+        let enqueued_at = kept
+            .as_ref()
+            .map_or_else(self.now, |kept| kept.start.enqueued_at);
         if self.args.reading.strict {
-            let checked = self.check(file).await?;
+            let checked = self.check(file, enqueued_at).await?;
             if checked.counts.rejected > 0 {
                 return Ok(report.not_strict_enough(&checked));
             }
         }
         // Again: what is wrong with the header must be known before anything is queued.
-        let rows = self.rows(file)?;
+        let rows = self.rows(file, enqueued_at)?;
         let destination = destination(&self.options)?;
         let feed = tokio::select! {
             feed = Feed::connect(self.options.clone()) => feed?,
             signal = self.stop.asked() => return Err(Refusal::Signal(signal)),
         };
-        let line = kept.as_ref().map_or(0, |kept| kept.mark.line);
+        let line = kept.as_ref().map_or(0, |kept| kept.start.mark.line);
         let keeper = kept.map(|kept| kept.begin(self.now)).transpose()?;
         let transfer = Transfer {
             feed: Some(&feed),
@@ -161,8 +165,8 @@ impl Command<'_> {
     }
 
     /// Reads every row, and queues none.
-    async fn check(&self, file: &BatchFile) -> Result<Outcome, Refusal> {
-        let rows = self.rows(file)?;
+    async fn check(&self, file: &BatchFile, enqueued_at: Timestamp) -> Result<Outcome, Refusal> {
+        let rows = self.rows(file, enqueued_at)?;
         let outcome = self.transfer("checking", file).run(rows, 0).await;
         match outcome.stopped {
             None => Ok(outcome),
@@ -171,11 +175,11 @@ impl Command<'_> {
         }
     }
 
-    fn rows(&self, file: &BatchFile) -> Result<Rows, FileError> {
+    fn rows(&self, file: &BatchFile, enqueued_at: Timestamp) -> Result<Rows, FileError> {
         let options = RowOptions {
             allow_duplicates: self.args.reading.allow_duplicates,
         };
-        file.rows(&self.batch, options, (self.now)())
+        file.rows(&self.batch, options, enqueued_at)
     }
 
     fn transfer(&self, what: &'static str, file: &BatchFile) -> Transfer<'_> {
@@ -195,7 +199,7 @@ impl Command<'_> {
     /// Opens the file; a long one, or a pipe, may take its time.
     async fn open(&self) -> Result<BatchFile, Refusal> {
         let (path, hint) = (self.args.file.clone(), self.args.reading.format);
-        let opening = tokio::task::spawn_blocking(move || open(&path, hint));
+        let opening = tokio::task::spawn_blocking(move || BatchFile::open(&path, hint));
         tokio::select! {
             opened = opening => Ok(opened.expect("reading a file does not panic")?),
             signal = self.stop.asked() => Err(Refusal::Signal(signal)),
@@ -208,24 +212,16 @@ impl Command<'_> {
     }
 }
 
-fn open(path: &Path, hint: Option<Format>) -> Result<BatchFile, FileError> {
-    if path == Path::new("-") {
-        BatchFile::spool(io::stdin().lock(), hint)
-    } else {
-        BatchFile::open(path, hint)
-    }
-}
-
 /// A state, and what is known from it.
 struct Kept<'a> {
     state: &'a StateFile,
     identity: Identity,
-    mark: Mark,
+    start: Start,
 }
 
 impl<'a> Kept<'a> {
     fn begin(self, now: fn() -> Timestamp) -> Result<Keeper<'a>, Refusal> {
-        Ok(Keeper::begin(self.state, self.identity, self.mark, now)?)
+        Ok(Keeper::begin(self.state, self.identity, self.start, now)?)
     }
 }
 

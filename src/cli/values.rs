@@ -1,6 +1,6 @@
 //! Values of options, as several commands take them. Each error says what was expected.
 
-use crate::domain::{AccountId, Channel, Origin, Priority};
+use crate::domain::{AccountId, Channel, Origin, Priority, Region};
 
 /// An account's id.
 pub(super) fn account(text: &str) -> Result<AccountId, String> {
@@ -23,4 +23,9 @@ pub(super) fn origin(text: &str) -> Result<Origin, String> {
 pub(super) fn priority(text: &str) -> Result<Priority, String> {
     let known = || Priority::ALL.map(Priority::as_str).join(", ");
     Priority::parse(text).ok_or_else(|| format!("expected one of {}", known()))
+}
+
+/// The code of a country, as the setting `jobs.default_region` has it.
+pub(super) fn region(text: &str) -> Result<Region, String> {
+    Region::parse(text).ok_or_else(|| format!("expected {}", Region::EXPECTED))
 }

@@ -8,6 +8,9 @@ use thiserror::Error;
 pub struct Region(rlibphonenumber::Region);
 
 impl Region {
+    /// What a code is expected to be.
+    pub const EXPECTED: &str = "an ISO 3166-1 code of two capitals, such as GB";
+
     /// Reads an ISO 3166-1 code of two capital letters, such as `GB`.
     #[must_use]
     pub fn parse(code: &str) -> Option<Self> {

@@ -26,12 +26,24 @@ impl Shutdown {
     /// # Errors
     /// When the operating system allows no handler.
     pub fn listen(grace: Duration) -> io::Result<Self> {
+        Self::listen_and_note(grace, |_| {})
+    }
+
+    /// The same, and tells `note` of each signal before anything is stopped by it.
+    ///
+    /// # Errors
+    /// As [`listen`](Self::listen).
+    pub fn listen_and_note(
+        grace: Duration,
+        note: impl Fn(SignalKind) + Clone + Send + 'static,
+    ) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel(2);
         for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
             let mut signals = signal(kind)?;
-            let sender = sender.clone();
+            let (sender, note) = (sender.clone(), note.clone());
             tokio::spawn(async move {
                 while signals.recv().await.is_some() {
+                    note(kind);
                     if sender.send(()).await.is_err() {
                         break;
                     }

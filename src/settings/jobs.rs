@@ -23,9 +23,7 @@ pub struct Jobs {
 
 impl Jobs {
     pub(super) fn read(section: &Section<'_>) -> Result<Self, SettingsError> {
-        let region = |text: &str| {
-            Region::parse(text).ok_or("an ISO 3166-1 code of two capitals, such as GB")
-        };
+        let region = |text: &str| Region::parse(text).ok_or(Region::EXPECTED);
         Ok(Self {
             default_region: section.parsed_if_given("default_region", region)?,
             max_attempts: section.count("max_attempts", 1..=1_000)?,

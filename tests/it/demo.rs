@@ -7,18 +7,22 @@ use tokio::process::Command;
 
 use crate::support::busy;
 
-/// Runs the demonstration, with services that do not exist and a setting that is wrong.
-async fn demo(arguments: &[&str]) -> Output {
-    let _busy = busy().await;
-    Command::new(env!("CARGO_BIN_EXE_lanekeeper"))
+/// The demonstration, with services that do not exist and a setting that is wrong.
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    command
         .arg("demo")
         .args(arguments)
         .env("LANEKEEPER__AMQP__URL", "amqp://127.0.0.1:1")
         .env("LANEKEEPER__NO__SUCH", "setting")
-        .stdin(Stdio::null())
-        .output()
-        .await
-        .unwrap()
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs it.
+async fn demo(arguments: &[&str]) -> Output {
+    let _busy = busy().await;
+    command(arguments).output().await.unwrap()
 }
 
 fn text(bytes: Vec<u8>) -> String {
@@ -78,6 +82,21 @@ async fn as_json_the_lines_add_up() {
     assert_eq!(summary["dispatched_by_worker"].as_array().unwrap().len(), 3);
     let rules = summary["rules"].as_array().unwrap();
     assert!(rules.len() == 6 && rules.iter().all(|rule| rule["held"] == true));
+}
+
+#[tokio::test]
+async fn when_nobody_reads_on_no_rule_is_called_broken() {
+    let _busy = busy().await;
+    let mut child = command(&["--seconds", "3"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().await.unwrap();
+    let errors = text(output.stderr);
+    assert_eq!((output.status.code(), &*errors), (Some(141), ""));
 }
 
 #[tokio::test]

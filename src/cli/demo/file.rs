@@ -1,6 +1,8 @@
 //! A batch file, read to be played: its first rows become offers, all of them are counted.
 
-use std::io;
+#[cfg(test)]
+mod tests;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,14 +15,31 @@ use super::tally::ByLane;
 use super::telling;
 use super::words::{about, count, grouped, wrapped};
 use crate::batch::{Batch, BatchFile, BatchId, FileError, RowError, RowOptions, RowOutcome};
-use crate::domain::{AccountId, Ceilings, Channel, Job, Lane, Origin};
+use crate::domain::{AccountId, Ceilings, Channel, Field, Job, Lane, Origin, Region};
+
+/// What to do about numbers that are rejected, when no region was given.
+const REGION_ADVICE: &str =
+    "Numbers without a country code need the country: --region GB, for example.";
 
 /// The most rejected rows that are kept to be shown.
 const SHOWN: usize = 10;
 
+/// Whose rows they are, where they do not say it themselves.
+#[derive(Debug, Clone, Copy)]
+pub struct Sender<'a> {
+    /// The account.
+    pub account: &'a AccountId,
+    /// The channel.
+    pub channel: Channel,
+    /// The country of telephone numbers without a country code.
+    pub region: Option<Region>,
+}
+
 /// What a file holds.
 #[derive(Debug, Default)]
 pub struct Contents {
+    /// The country of telephone numbers without a country code.
+    region: Option<Region>,
     /// Rows that are not blank.
     pub rows: u64,
     /// Rows that are jobs.
@@ -59,27 +78,21 @@ impl Room {
 ///
 /// # Errors
 /// When it is refused as a whole.
-pub fn read(
-    path: &Path,
-    account: &AccountId,
-    channel: Channel,
-    room: Room,
-) -> Result<Contents, FileError> {
-    let file = if path == Path::new("-") {
-        BatchFile::spool(io::stdin(), None)?
-    } else {
-        BatchFile::open(path, None)?
-    };
+pub fn read(path: &Path, sender: Sender<'_>, room: Room) -> Result<Contents, FileError> {
+    let file = BatchFile::open(path, None)?;
     let batch = Batch {
-        account: account.clone(),
-        channel,
+        account: sender.account.clone(),
+        channel: sender.channel,
         origin: Origin::Campaign,
         id: BatchId::parse("demo").expect("letters are an id"),
         priority: None,
         defaults: Vec::new(),
-        default_region: None,
+        default_region: sender.region,
     };
-    let mut contents = Contents::default();
+    let mut contents = Contents {
+        region: sender.region,
+        ..Contents::default()
+    };
     for row in file.rows(&batch, RowOptions::default(), Timestamp::now())? {
         contents.rows += 1;
         match row?.outcome {
@@ -140,7 +153,7 @@ pub struct Facts {
     jobs: u64,
     /// Rows that are no jobs.
     pub rejected: u64,
-    rejections: Vec<Rejection>,
+    rejections: Vec<RowError>,
     duplicates: u64,
     played: u64,
     remaining: u64,
@@ -148,27 +161,15 @@ pub struct Facts {
     seconds_for_all: Option<u64>,
 }
 
-#[derive(Debug, Serialize)]
-struct Rejection {
-    line: u64,
-    field: String,
-    reason: String,
-}
-
 impl Contents {
     /// What is known of the file, for scripts.
     #[must_use]
     pub fn facts(&self, ceilings: Ceilings) -> Facts {
-        let rejection = |error: &RowError| Rejection {
-            line: error.line,
-            field: error.field.clone(),
-            reason: error.reason.clone(),
-        };
         Facts {
             rows: self.rows,
             jobs: self.jobs.iter().sum(),
             rejected: self.rejected,
-            rejections: self.rejections.iter().map(rejection).collect(),
+            rejections: self.rejections.clone(),
             duplicates: self.duplicates,
             played: self.played.iter().sum(),
             remaining: self.remaining(),
@@ -207,6 +208,14 @@ impl Contents {
         if hidden > 0 {
             lines.push(format!("  and {} more", grouped(hidden)));
         }
+        let numbers = || {
+            self.rejections
+                .iter()
+                .any(|error| error.field == Field::To.as_str())
+        };
+        if self.region.is_none() && numbers() {
+            lines.push(wrapped(REGION_ADVICE, 0));
+        }
         lines.extend([String::new(), wrapped(&played, 0)]);
         lines.join("\n")
     }
@@ -228,66 +237,5 @@ impl Contents {
         [telling::in_all(ending), whole]
             .map(|sentence| wrapped(&sentence, 0))
             .join("\n")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write as _;
-
-    use super::*;
-    use crate::domain::{Budget, Reserve};
-
-    fn ceilings(budget: u64) -> Ceilings {
-        let reserve = Reserve::percent(20).unwrap();
-        Ceilings::of(Budget::per_second(budget).unwrap(), reserve)
-    }
-
-    fn contents(rows: &str, budget: u64) -> Contents {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(rows.as_bytes()).unwrap();
-        let account = AccountId::parse("demo").unwrap();
-        let room = Room {
-            ceilings: ceilings(budget),
-            seconds: 2,
-        };
-        read(file.path(), &account, Channel::Sms, room).unwrap()
-    }
-
-    /// Twelve campaign rows, every fourth of them urgent, and two that are none.
-    fn rows() -> String {
-        let urgent = |number| if number % 4 == 0 { "high" } else { "normal" };
-        let row = |number| {
-            let urgent = urgent(number);
-            format!(r#"{{"to":"+4477009001{number:02}","body":"x","priority":"{urgent}"}}"#)
-        };
-        let good: Vec<_> = (0..12).map(row).collect();
-        format!(
-            "{}\n{}\n{{\"to\":\"S3NTINEL\",\"body\":\"x\"}}\n",
-            good.join("\n"),
-            good[1]
-        )
-    }
-
-    #[test]
-    fn every_row_is_counted_and_as_many_are_played_as_leave_in_time() {
-        let contents = contents(&rows(), 5);
-        assert_eq!((contents.rows, contents.jobs), (14, [3, 9]));
-        assert_eq!((contents.duplicates, contents.rejected), (1, 1));
-        // Two seconds of 5, of which the campaign gets 4.
-        assert_eq!((contents.played, contents.remaining()), ([3, 7], 2));
-        assert_eq!(contents.seconds(ceilings(5)), Some(3));
-        let told = contents.opening(&AccountId::parse("demo").unwrap(), ceilings(5), 2);
-        assert!(
-            told.contains("\n  line 14: to: ") && !told.contains("S3NTINEL"),
-            "{told}"
-        );
-    }
-
-    #[test]
-    fn what_can_never_leave_is_not_offered() {
-        let contents = contents(&rows(), 1);
-        assert_eq!(contents.played, [2, 0]);
-        assert_eq!(contents.seconds(ceilings(1)), None);
     }
 }

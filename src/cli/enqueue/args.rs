@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::batch::{Batch, BatchId, Format};
+use crate::batch::{Batch, BatchId, Format, is_standard_input};
 use crate::domain::{AccountId, Channel, Field, Origin, Priority, Region};
 
 use super::plan::Choice;
-use crate::cli::values::{account, channel, origin, priority};
+use crate::cli::values::{account, channel, origin, priority, region};
 
 const HELP: &str = "\
 Examples:
@@ -18,6 +18,8 @@ Examples:
         go on where an interrupted run stopped
   lanekeeper enqueue numbers.csv … --body \"We open at nine.\"
         one text for all rows that have none
+  lanekeeper enqueue contacts.csv … --region GB
+        take 07700 900123 for a number of Great Britain; it is queued as +447700900123
 
 The file is CSV (comma, semicolon or tab) or JSON lines, told from its first line:
   to,body                         {\"to\":\"+447700900123\",\"body\":\"Your table is booked\"}
@@ -37,8 +39,9 @@ content, also for rows that you have corrected.
 
 How far a run has come is kept beside the file, in FILE.ACCOUNT.BATCH.lanekeeper.json (or --state).
 It holds no recipients. After an interruption --resume goes on from there: at most the 2,000 rows
-that were on their way are queued a second time, with the same ids. A batch that was queued to its
-end is not queued again unless --restart is given.
+that were on their way are queued a second time, byte for byte as before. A batch that was queued to
+its end is not queued again unless --restart is given; as long as neither the file nor the options
+have changed, its jobs keep their ids and the enqueued_at of the first run.
 
 Exit codes:
   0    every good row is queued, now or by an earlier run
@@ -110,6 +113,9 @@ struct Defaults {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Reading")]
 pub(super) struct Reading {
+    /// The country of telephone numbers without a country code, instead of `jobs.default_region`
+    #[arg(long, value_name = "COUNTRY", value_parser = region)]
+    region: Option<Region>,
     /// csv or jsonl, where the first line misleads
     #[arg(long, value_parser = format)]
     pub(super) format: Option<Format>,
@@ -155,7 +161,7 @@ pub(super) struct Output {
 }
 
 impl Args {
-    /// What all jobs share.
+    /// What all jobs share; `default_region` is that of the settings.
     #[must_use]
     pub fn batch(&self, default_region: Option<Region>) -> Batch {
         let defaults = &self.defaults;
@@ -177,7 +183,7 @@ impl Args {
             id: self.batch.clone(),
             priority: defaults.priority,
             defaults: given.collect(),
-            default_region,
+            default_region: self.reading.region.or(default_region),
         }
     }
 
@@ -210,7 +216,7 @@ impl Args {
 
 /// Whether it can be read only once: standard input, a pipe, a terminal.
 pub(super) fn is_stream(path: &Path) -> bool {
-    path == Path::new("-")
+    is_standard_input(path)
         || std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::counts::Counts;
-use super::plan::Mark;
+use super::plan::Start;
 use super::state::{Identity, State, VERSION};
 use super::state_file::{StateError, StateFile};
 
@@ -22,14 +22,14 @@ pub(super) struct Keeper<'a> {
 }
 
 impl<'a> Keeper<'a> {
-    /// Notes the beginning of a run that goes on after a mark.
+    /// Notes the beginning of a run.
     ///
     /// # Errors
     /// When the state cannot be written.
     pub(super) fn begin(
         file: &'a StateFile,
         identity: Identity,
-        mark: Mark,
+        start: Start,
         now: fn() -> Timestamp,
     ) -> Result<Self, StateError> {
         let mut keeper = Self {
@@ -37,8 +37,9 @@ impl<'a> Keeper<'a> {
             state: State {
                 version: VERSION,
                 identity,
-                confirmed_line: mark.line,
-                counts: mark.counts,
+                enqueued_at: start.enqueued_at,
+                confirmed_line: start.mark.line,
+                counts: start.mark.counts,
                 finished: false,
                 updated_at: String::new(),
             },

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use jiff::Timestamp;
 use thiserror::Error;
 
 use super::counts::Counts;
@@ -25,13 +26,29 @@ pub(super) struct Mark {
     pub(super) counts: Counts,
 }
 
+/// How a run begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Start {
+    /// The instant that every job of the run says it was queued at.
+    pub(super) enqueued_at: Timestamp,
+    /// The rows that are not queued again.
+    pub(super) mark: Mark,
+}
+
 /// What follows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// Queue the rows after a line.
-    Queue(Mark),
+    /// Queue the rows after a mark.
+    Queue(Start),
     /// Nothing: all of it is queued already.
     Finished(Box<State>),
+}
+
+impl Plan {
+    fn from_the_first_row(enqueued_at: Timestamp) -> Self {
+        let mark = Mark::default();
+        Self::Queue(Start { enqueued_at, mark })
+    }
 }
 
 /// Why somebody has to decide first.
@@ -91,7 +108,8 @@ impl Undecided {
     }
 }
 
-/// Decides what to do.
+/// Decides what to do at `now`. Whoever queues the same rows a second time says what was said of them
+/// the first time: a copy that is as old as its job can be told from a new one.
 ///
 /// # Errors
 /// [`Undecided`], when the operator has to.
@@ -100,9 +118,10 @@ pub(super) fn plan(
     identity: &Identity,
     choice: Option<Choice>,
     place: &Path,
+    now: Timestamp,
 ) -> Result<Plan, Undecided> {
     let Some(earlier) = earlier else {
-        return Ok(Plan::Queue(Mark::default()));
+        return Ok(Plan::from_the_first_row(now));
     };
     let state = place.display().to_string();
     let before = &earlier.identity;
@@ -114,7 +133,12 @@ pub(super) fn plan(
         });
     }
     if choice == Some(Choice::Restart) {
-        return Ok(Plan::Queue(Mark::default()));
+        let same = before == identity;
+        return Ok(Plan::from_the_first_row(if same {
+            earlier.enqueued_at
+        } else {
+            now
+        }));
     }
     if before.file != identity.file {
         return Err(Undecided::FileChanged { state });
@@ -125,9 +149,12 @@ pub(super) fn plan(
     let line = earlier.confirmed_line;
     match choice {
         _ if earlier.finished => Ok(Plan::Finished(Box::new(earlier))),
-        Some(Choice::Resume) => Ok(Plan::Queue(Mark {
-            line,
-            counts: earlier.counts,
+        Some(Choice::Resume) => Ok(Plan::Queue(Start {
+            enqueued_at: earlier.enqueued_at,
+            mark: Mark {
+                line,
+                counts: earlier.counts,
+            },
         })),
         _ => Err(Undecided::Unfinished { line, state }),
     }
@@ -151,6 +178,7 @@ mod tests {
         State {
             version: VERSION,
             identity: identity("acme", "f", "o"),
+            enqueued_at: FIRST,
             confirmed_line: 7,
             counts: Counts::default(),
             finished,
@@ -163,8 +191,12 @@ mod tests {
         now: &Identity,
         choice: Option<Choice>,
     ) -> Result<Plan, Undecided> {
-        plan(earlier, now, choice, Path::new("s.json"))
+        plan(earlier, now, choice, Path::new("s.json"), NOW)
     }
+
+    /// When the earlier run began.
+    const FIRST: Timestamp = Timestamp::constant(1_000, 0);
+    const NOW: Timestamp = Timestamp::constant(2_000, 0);
 
     const CHOICES: [Option<Choice>; 3] = [None, Some(Choice::Resume), Some(Choice::Restart)];
 
@@ -174,7 +206,7 @@ mod tests {
         for choice in CHOICES {
             assert_eq!(
                 planned(None, &now, choice),
-                Ok(Plan::Queue(Mark::default()))
+                Ok(Plan::from_the_first_row(NOW))
             );
         }
     }
@@ -185,12 +217,18 @@ mod tests {
         let of = |choice| planned(Some(state(false)), &now, choice);
         assert_eq!(
             of(Some(Choice::Resume)),
-            Ok(Plan::Queue(Mark {
-                line: 7,
-                counts: Counts::default()
+            Ok(Plan::Queue(Start {
+                enqueued_at: FIRST,
+                mark: Mark {
+                    line: 7,
+                    counts: Counts::default()
+                }
             }))
         );
-        assert_eq!(of(Some(Choice::Restart)), Ok(Plan::Queue(Mark::default())));
+        assert_eq!(
+            of(Some(Choice::Restart)),
+            Ok(Plan::from_the_first_row(FIRST))
+        );
         let undecided = of(None).unwrap_err();
         assert!(undecided.to_string().contains("up to line 7 (s.json)"));
         assert!(undecided.advice().contains("--resume goes on after line 7"));
@@ -204,7 +242,7 @@ mod tests {
             assert_eq!(planned, Ok(Plan::Finished(Box::new(state(true)))));
         }
         let again = planned(Some(state(true)), &now, Some(Choice::Restart));
-        assert_eq!(again, Ok(Plan::Queue(Mark::default())));
+        assert_eq!(again, Ok(Plan::from_the_first_row(FIRST)));
     }
 
     #[test]
@@ -225,7 +263,7 @@ mod tests {
             for now in [&file, &options] {
                 assert_eq!(
                     of(now, Some(Choice::Restart)),
-                    Ok(Plan::Queue(Mark::default()))
+                    Ok(Plan::from_the_first_row(NOW))
                 );
             }
         }

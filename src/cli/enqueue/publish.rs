@@ -16,14 +16,25 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The pause before a chunk is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// What is said of jobs of which nothing is known.
+const UNANSWERED: &str = "it is not known whether the broker has stored the messages";
+
 /// A chunk that was published as far as possible.
 pub(super) struct Done {
     /// The chunk; its counts are complete, its jobs gone.
     pub(super) chunk: Chunk,
     /// The ids of its first and last job.
     pub(super) ids: Option<(String, String)>,
-    /// Why the rest of it was given up.
+    /// Why the rest of it was given up, where that is known.
     pub(super) failed: Option<PublishError>,
+}
+
+impl Done {
+    /// Why some of the chunk's jobs are not known to be stored; `None` when all of them are.
+    pub(super) fn shortfall(&self) -> Option<String> {
+        let why = self.failed.as_ref().map(ToString::to_string);
+        (self.chunk.counts.not_queued > 0).then(|| why.unwrap_or_else(|| UNANSWERED.to_owned()))
+    }
 }
 
 /// Publishes a chunk, and what was not stored again, until the broker has taken nothing for too

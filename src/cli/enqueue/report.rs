@@ -5,7 +5,7 @@ use std::path::Path;
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use crate::batch::RowError;
+use crate::batch::{RowError, is_standard_input};
 
 use super::counts::Counts;
 use super::progress::per_second;
@@ -52,30 +52,12 @@ pub(super) struct Report {
     pub(super) rows_per_second: u64,
     /// Where it is kept how far the run has come.
     pub(super) state: Option<String>,
-    pub(super) rejected_rows: Vec<RejectedRow>,
+    pub(super) rejected_rows: Vec<RowError>,
     /// Rejected rows that are not listed.
     pub(super) rejected_rows_not_listed: u64,
     pub(super) error: Option<String>,
     /// What to do next.
     pub(super) next: Option<String>,
-}
-
-/// A rejected row, without its values.
-#[derive(Debug, Serialize)]
-pub(super) struct RejectedRow {
-    line: u64,
-    field: String,
-    reason: String,
-}
-
-impl From<&RowError> for RejectedRow {
-    fn from(error: &RowError) -> Self {
-        Self {
-            line: error.line,
-            field: error.field.clone(),
-            reason: error.reason.clone(),
-        }
-    }
 }
 
 impl Report {
@@ -84,9 +66,10 @@ impl Report {
         Self {
             status: Status::Refused,
             exit_code: 0,
-            file: match file.to_str() {
-                Some("-") => "standard input".to_owned(),
-                _ => file.display().to_string(),
+            file: if is_standard_input(file) {
+                "standard input".to_owned()
+            } else {
+                file.display().to_string()
             },
             account: account.to_owned(),
             batch: batch.to_owned(),
@@ -205,7 +188,7 @@ impl Report {
             last_id,
             seconds: (outcome.took.as_secs_f64() * 1_000.0).round() / 1_000.0,
             rows_per_second: per_second(outcome.counts.queued, outcome.took),
-            rejected_rows: outcome.rejected.iter().map(RejectedRow::from).collect(),
+            rejected_rows: outcome.rejected.clone(),
             rejected_rows_not_listed: outcome.not_shown(),
             ..self
         }

@@ -1,9 +1,11 @@
 //! How far the queueing of a file has come, as it is kept between runs. It holds no recipients.
 
-use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
 
-use crate::batch::{Batch, BatchFile};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::batch::{Batch, BatchFile, Digest};
 
 use super::counts::Counts;
 
@@ -36,9 +38,9 @@ impl Identity {
 
 /// Each value goes in with its name and length, so that no two lists of options look the same.
 fn options_digest(file: &BatchFile, batch: &Batch, allow_duplicates: bool) -> String {
-    let mut digest = Sha256::new();
+    let mut all = String::new();
     let mut add = |name: &str, value: &str| {
-        digest.update(format!("{name}={}:{value}\n", value.len()));
+        writeln!(all, "{name}={}:{value}", value.len()).expect("memory takes it");
     };
     add("channel", batch.channel.as_str());
     add("origin", batch.origin.as_str());
@@ -52,7 +54,7 @@ fn options_digest(file: &BatchFile, batch: &Batch, allow_duplicates: bool) -> St
     add("default_region", &format!("{:?}", batch.default_region));
     add("format", file.format().as_str());
     add("allow_duplicates", &allow_duplicates.to_string());
-    format!("sha256:{:x}", digest.finalize())
+    format!("sha256:{}", Digest::of(all.as_bytes()))
 }
 
 /// How far it has come.
@@ -63,6 +65,10 @@ pub(super) struct State {
     /// What is queued.
     #[serde(flatten)]
     pub(super) identity: Identity,
+    /// What is written into every job, in RFC 3339 with milliseconds: when the first run of these
+    /// rows began. Later runs write the same, so that a row queued twice is one job twice.
+    #[serde(with = "millis")]
+    pub(super) enqueued_at: Timestamp,
     /// Up to the row that begins on this line every good row is confirmed; 0 before the first.
     pub(super) confirmed_line: u64,
     /// What became of the rows up to there.
@@ -71,4 +77,24 @@ pub(super) struct State {
     pub(super) finished: bool,
     /// When this was written, in RFC 3339.
     pub(super) updated_at: String,
+}
+
+/// An instant as jobs write it.
+mod millis {
+    use jiff::Timestamp;
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(
+        instant: &Timestamp,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{instant:.3}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Timestamp, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
 }

@@ -192,6 +192,7 @@ mod tests {
                 file: "f".to_owned(),
                 options: "o".to_owned(),
             },
+            enqueued_at: "1970-01-01T00:00:00.123Z".parse().unwrap(),
             confirmed_line: line,
             counts: Counts::default(),
             finished: false,

@@ -4,8 +4,9 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::signal::unix::SignalKind;
+#[cfg(test)]
+use tokio_util::sync::CancellationToken;
 
 use crate::ops::Shutdown;
 
@@ -22,6 +23,14 @@ pub(super) enum Signal {
 }
 
 impl Signal {
+    fn of(kind: SignalKind) -> Self {
+        if kind == SignalKind::interrupt() {
+            Self::Interrupt
+        } else {
+            Self::Terminate
+        }
+    }
+
     /// What a shell reports of a program that the signal has ended.
     pub(super) const fn exit_code(self) -> u8 {
         match self {
@@ -52,25 +61,24 @@ impl Stop {
     /// # Errors
     /// When the operating system allows no handler.
     pub(super) fn listen() -> io::Result<Self> {
-        let (sender, receiver) = mpsc::channel(2);
         let first = Arc::new(OnceLock::new());
-        for (kind, name) in [
-            (SignalKind::interrupt(), Signal::Interrupt),
-            (SignalKind::terminate(), Signal::Terminate),
-        ] {
-            let mut signals = signal(kind)?;
-            let (sender, first) = (sender.clone(), Arc::clone(&first));
-            tokio::spawn(async move {
-                while signals.recv().await.is_some() {
-                    first.get_or_init(|| name);
-                    if sender.send(()).await.is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        let stages = Shutdown::on(receiver, GRACE);
+        let noted = Arc::clone(&first);
+        let stages = Shutdown::listen_and_note(GRACE, move |kind| {
+            noted.get_or_init(|| Signal::of(kind));
+        })?;
         Ok(Self { stages, first })
+    }
+
+    /// Nobody asks.
+    #[cfg(test)]
+    pub(super) fn never() -> Self {
+        Self {
+            stages: Shutdown {
+                soft: CancellationToken::new(),
+                hard: CancellationToken::new(),
+            },
+            first: Arc::default(),
+        }
     }
 
     /// The signal that came first, if any has.

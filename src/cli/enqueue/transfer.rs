@@ -126,10 +126,11 @@ impl Transfer<'_> {
         outcome
     }
 
-    /// Notes what became of a chunk. After the first that is not whole, no further one is begun,
-    /// and those that are under way do not move the mark.
+    /// Notes what became of a chunk. After the first that is not stored as a whole, no further one is
+    /// begun, and those that are under way do not move the mark.
     fn take(&mut self, done: Done, outcome: &mut Outcome, enough: &CancellationToken) {
-        let Done { chunk, ids, failed } = done;
+        let shortfall = done.shortfall();
+        let Done { chunk, ids, .. } = done;
         outcome.counts += chunk.counts;
         outcome.tell(chunk.rejected, self.errors, &self.progress);
         if let Some((first, last)) = ids {
@@ -138,8 +139,8 @@ impl Transfer<'_> {
         }
         self.progress.advance(outcome.counts.rows(), chunk.end);
         if outcome.stopped.is_none() {
-            outcome.stopped = match failed {
-                Some(error) => Some(Stopped::Broker(error.to_string())),
+            outcome.stopped = match shortfall {
+                Some(reason) => Some(Stopped::Broker(reason)),
                 None => self.note(chunk.last_line, outcome),
             };
         }
@@ -191,5 +192,55 @@ impl Outcome {
     /// Rejected rows beyond those shown.
     pub(super) fn not_shown(&self) -> u64 {
         self.told - self.rejected.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reading::Chunk;
+    use super::*;
+
+    fn done(last_line: u64, queued: u64, not_queued: u64) -> Done {
+        let counts = Counts {
+            queued,
+            not_queued,
+            ..Counts::default()
+        };
+        let mut chunk = Chunk::default();
+        (chunk.counts, chunk.last_line) = (counts, last_line);
+        Done {
+            chunk,
+            ids: None,
+            failed: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn the_mark_stays_before_rows_of_which_nothing_is_known() {
+        let stop = Stop::never();
+        let mut transfer = Transfer {
+            feed: None,
+            keeper: None,
+            stop: &stop,
+            progress: Progress::new("queueing", 1, false),
+            errors: Errors {
+                most: 0,
+                written: false,
+            },
+        };
+        let (mut outcome, enough) = (Outcome::default(), CancellationToken::new());
+        transfer.take(done(500, 500, 0), &mut outcome, &enough);
+        assert_eq!(
+            (outcome.complete_to_line, enough.is_cancelled()),
+            (500, false)
+        );
+        transfer.take(done(1_000, 499, 1), &mut outcome, &enough);
+        transfer.take(done(1_500, 500, 0), &mut outcome, &enough);
+        assert_eq!(
+            (outcome.complete_to_line, enough.is_cancelled()),
+            (500, true)
+        );
+        assert!(matches!(outcome.stopped, Some(Stopped::Broker(_))));
+        assert_eq!(outcome.counts.not_queued, 1);
     }
 }

@@ -1,8 +1,11 @@
 //! What the jobs say that are made of rows.
 
+use std::fs::File;
+use std::time::{Duration, SystemTime};
+
 use jiff::Timestamp;
 use lanekeeper::batch::{Batch, BatchFile, FileError, Format, RowOptions, RowOutcome};
-use lanekeeper::domain::{Field, Priority};
+use lanekeeper::domain::{Field, Priority, Region};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -178,15 +181,56 @@ fn a_named_format_is_taken_instead_of_the_one_that_is_told() {
 fn a_file_that_changes_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let file = file("to\n+447700900001\n+447700900002\n");
+    let shorter = "to\n+447700900001\n";
+    let as_long = "to\n+447700900001\n+447700900003\n";
+    for changed in [shorter, as_long] {
+        let path = file.write(&folder);
+        let batch = BatchFile::open(&path, None).unwrap();
+        let rows = || batch.rows(&file.batch(), RowOptions::default(), Timestamp::UNIX_EPOCH);
+        let begun = rows().unwrap();
+        std::fs::write(&path, changed).unwrap();
+        // Two writes may come within one tick of the file system's clock.
+        let written = File::options().write(true).open(&path).unwrap();
+        let later = SystemTime::now() + Duration::from_secs(1);
+        written.set_modified(later).unwrap();
+        assert!(matches!(rows(), Err(FileError::Changed)));
+        let last = begun.last();
+        assert!(matches!(last, Some(Err(FileError::Changed))), "{last:?}");
+    }
+}
+
+#[test]
+fn a_file_whose_name_another_one_takes_is_read_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = file("to\n+447700900001\n+447700900002\n");
     let path = file.write(&folder);
     let batch = BatchFile::open(&path, None).unwrap();
-    let rows =
-        |batch: &BatchFile| batch.rows(&file.batch(), RowOptions::default(), Timestamp::UNIX_EPOCH);
-    let begun = rows(&batch).unwrap();
-    std::fs::write(&path, "to\n+447700900001\n").unwrap();
-    assert!(matches!(rows(&batch), Err(FileError::Changed)));
-    let last = begun.last();
-    assert!(matches!(last, Some(Err(FileError::Changed))), "{last:?}");
+    let other = folder.path().join("other");
+    std::fs::write(&other, "to\n").unwrap();
+    std::fs::rename(other, path).unwrap();
+    let rows = batch.rows(&file.batch(), RowOptions::default(), Timestamp::UNIX_EPOCH);
+    assert_eq!(rows.unwrap().flatten().count(), 2);
+}
+
+#[test]
+fn a_number_is_queued_with_the_country_code_that_the_region_gives_it() {
+    let mut batch = file("").batch();
+    batch.default_region = Region::parse("GB");
+    let csv =
+        "to,body,channel\n07700 900001,07700 900001,\n+44 7700 900002,x,\n07700 900001,x,push\n";
+    let json_lines = "{\"body\":\"07700 900001\",\"to\":\"07700 \\u0039\\u00300001\"}\n\
+                      {\"to\":\"+44 7700 900002\",\"body\":\"x\"}\n\
+                      {\"channel\":\"push\",\"to\":\"07700 900001\",\"body\":\"x\"}\n";
+    for text in [csv, json_lines] {
+        let messages = messages_of(text, &batch);
+        let recipients: Vec<_> = messages
+            .iter()
+            .map(|it| it["to"].as_str().unwrap())
+            .collect();
+        let expected = ["+447700900001", "+447700900002", "07700 900001"];
+        assert_eq!(recipients, expected, "{text}");
+        assert_eq!(messages[0]["body"], "07700 900001");
+    }
 }
 
 #[test]

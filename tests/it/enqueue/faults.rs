@@ -83,8 +83,10 @@ async fn a_signal_does_not_wait_for_a_broker_that_takes_nothing() {
     let file = desk.file("rows.jsonl", rows(10));
     rabbit.raise_memory_alarm().await;
     let run = desk.start(file.to_str().unwrap(), &["--json"]);
-    eventually("the run has begun", SOON, async || {
-        desk.state(&file).is_some()
+    // A connection is blocked only once it has published something.
+    eventually("the run has published", SOON, async || {
+        let connections = rabbit.list(&["list_connections", "state"]).await;
+        connections.iter().flatten().any(|state| state == "blocked")
     })
     .await;
     let asked = Instant::now();
@@ -93,7 +95,8 @@ async fn a_signal_does_not_wait_for_a_broker_that_takes_nothing() {
     assert!(asked.elapsed() < Duration::from_secs(15), "{run:?}");
     let report = run.json();
     assert_eq!((run.code, &report["status"]), (130, &json!("stopped")));
-    // As many as it had read by then.
+    // As many as it had read by then: one chunk, which the broker had been given.
+    assert!(report["rows"].as_u64().unwrap() > 0, "{report}");
     assert_eq!(report["not_queued"], report["rows"], "{report}");
     rabbit.clear_memory_alarm().await;
     let run = desk.run(&file, &["--resume", "--json"]).await;

@@ -54,6 +54,22 @@ async fn one_text_serves_a_file_of_numbers() {
 }
 
 #[tokio::test]
+async fn numbers_without_a_country_code_need_a_region() {
+    let desk = Desk::new("enqueue");
+    let file = desk.file("numbers.csv", "to,body\n07700 900123,x\n");
+    let without = desk.run(&file, &["--dry-run"]).await;
+    assert_eq!(without.code, 3, "{without:?}");
+    let run = desk.run(&file, &["--region", "GB"]).await;
+    assert_eq!(run.code, 0, "{run:?}");
+    let jobs = desk.take_jobs("marketing").await;
+    assert_eq!(jobs[0]["to"], "+447700900123");
+    // The region is one of the options that decide what becomes of a row.
+    let again = desk.run(&file, &["--region", "US"]).await;
+    assert_eq!(again.code, 4, "{again:?}");
+    desk.end().await;
+}
+
+#[tokio::test]
 async fn a_recipient_is_queued_twice_only_on_request() {
     let desk = Desk::new("enqueue");
     let content = "to,body\n+447700900123,a\n+447700900123,b\n";
@@ -195,6 +211,7 @@ async fn wrong_arguments_are_explained() {
         (["--origin", "me"], "api, campaign, journey"),
         (["--batch", "a b"], "expected 1 to 107 characters"),
         (["--format", "xlsx"], "csv"),
+        (["--region", "gb"], "two capitals, such as GB"),
         (["--resume", "--restart"], "cannot be used with"),
         (["--resume", "--dry-run"], "cannot be used with"),
     ] {

@@ -97,6 +97,37 @@ async fn an_unfinished_run_asks_and_goes_on_after_its_mark() {
 }
 
 #[tokio::test]
+async fn a_row_that_is_queued_twice_is_the_same_byte_for_byte() {
+    let desk = Desk::new("enqueue");
+    let file = finished(&desk, &rows(3)).await;
+    let first = desk.take_messages("marketing").await;
+    assert_eq!(first.len(), 3);
+    for (choice, line) in [("--resume", 1), ("--resume", 0), ("--restart", 2)] {
+        interrupt(&desk, &file, line);
+        let run = desk.run(&file, &[choice]).await;
+        assert_eq!(run.code, 0, "{run:?}");
+        let again = desk.take_messages("marketing").await;
+        let skipped = if choice == "--restart" { 0 } else { line };
+        assert!(
+            again == first[usize::try_from(skipped).unwrap()..],
+            "{choice}"
+        );
+    }
+    // A restart after a finished run is a second time as well; with another file it is the first.
+    assert_eq!(desk.run(&file, &["--restart"]).await.code, 0);
+    assert!(desk.take_messages("marketing").await == first);
+    let file = desk.file("rows.jsonl", rows(4));
+    assert_eq!(desk.run(&file, &["--restart"]).await.code, 0);
+    let jobs = desk.take_jobs("marketing").await;
+    let before: serde_json::Value = serde_json::from_slice(&first[0]).unwrap();
+    assert!(
+        jobs.iter()
+            .all(|job| job["enqueued_at"] != before["enqueued_at"])
+    );
+    desk.end().await;
+}
+
+#[tokio::test]
 async fn duplicates_of_rows_before_the_mark_are_known_on_resume() {
     let desk = Desk::new("enqueue");
     let file = finished(&desk, &(rows(2) + &rows(2))).await;

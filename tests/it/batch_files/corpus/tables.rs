@@ -78,9 +78,19 @@ pub(super) fn headers() -> Vec<AwkwardFile> {
             "put a header line before it",
         ),
         refused(
+            "no-header-and-no-number",
+            "tokenabc,Your code is 4711\nTokendef,Your code is 4712\n",
+            "the columns found are: 2",
+        ),
+        refused(
+            "no-header-and-the-same-twice",
+            "to,Sesame opens it,Your code is 4711,sesame opens it\n",
+            "columns 2 and 4 have the same name",
+        ),
+        refused(
             "duplicate-header",
             with("to,Name, name "),
-            "`name` is there twice",
+            "columns 2 and 3, `name`, have the same name",
         ),
         refused(
             "column-of-the-batch",
