@@ -172,6 +172,23 @@ async fn a_refused_log_in_is_not_tried_again() {
 }
 
 #[tokio::test]
+async fn a_missing_virtual_host_is_not_tried_again_and_a_reached_limit_is() {
+    let rabbit = Rabbit::start().await;
+    let mut place = place();
+    place.url = rabbit.url_with("guest:guest", "/none");
+    for (language, said) in failures(&place).await {
+        assert_eq!(said.matches("not found").count(), 1, "{language:?}: {said}");
+    }
+    place.url = rabbit.url();
+    let limits = r#"{"max-connections": 0}"#;
+    rabbit.ctl(&["set_user_limits", "guest", limits]).await;
+    for (language, said) in failures(&place).await {
+        let tries = said.matches("is reached").count();
+        assert_eq!(tries, 3, "{language:?}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn under_an_alarm_each_program_ends_by_its_time_out() {
     let rabbit = Rabbit::start().await;
     let mut place = place();
