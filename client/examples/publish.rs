@@ -1,6 +1,6 @@
 //! Publishes one job and says whether it is stored.
 //!
-//!     cargo run --example publish -- order-1042-code
+//!     cargo run -p lanekeeper-client --example publish -- order-1042-code
 
 use std::env;
 use std::process::ExitCode;
@@ -29,25 +29,26 @@ async fn main() -> ExitCode {
 }
 
 /// Makes the job, publishes it, and tries again with the same id while that may help.
-///
-/// # Errors
-/// When the job is not known to be stored.
-pub async fn publish(options: Options, id: &str) -> Result<(), PublishError> {
+async fn publish(options: Options, id: &str) -> Result<(), PublishError> {
     let job = Job::new(id, "acme", Channel::Sms, "+447700900123")?
         .body("Your code is 123456")
         .origin(Origin::Api);
-    let publisher = Publisher::connect(options).await?;
-    let mut result = publisher.publish(&job).await;
     for pause in [1, 2] {
-        match &result {
+        match connect_and_publish(&options, &job).await {
             Err(error) if error.verdict() == Verdict::RetrySameId => {
                 eprintln!("trying again: {error}");
             }
-            _ => break,
+            decided => return decided,
         }
         tokio::time::sleep(Duration::from_secs(pause)).await;
-        result = publisher.publish(&job).await;
     }
+    connect_and_publish(&options, &job).await
+}
+
+/// A program that goes on publishing keeps its publisher, which connects anew by itself.
+async fn connect_and_publish(options: &Options, job: &Job) -> Result<(), PublishError> {
+    let publisher = Publisher::connect(options.clone()).await?;
+    let result = publisher.publish(job).await;
     publisher.close().await;
     result
 }

@@ -26,7 +26,8 @@ pub enum ConnectError {
     /// The prefix cannot be used.
     #[error(transparent)]
     Prefix(#[from] PrefixError),
-    /// Nobody answers, or the connection broke at once.
+    /// Nobody answers, the connection broke at once, or the broker takes none for now: it starts,
+    /// stops, or has as many as it may.
     #[error("cannot connect to the broker at {address}: {reason}")]
     Unreachable {
         /// Scheme, host, port and virtual host.
@@ -34,7 +35,8 @@ pub enum ConnectError {
         /// What happened.
         reason: String,
     },
-    /// The broker does not let this user in, or not into this virtual host.
+    /// The broker does not let this user in, or not into this virtual host, or has no such virtual
+    /// host.
     #[error("the broker at {address} refuses the log-in: {reason}")]
     Denied {
         /// Scheme, host, port and virtual host.

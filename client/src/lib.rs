@@ -9,6 +9,8 @@ mod link;
 mod names;
 mod options;
 mod publisher;
+mod shared_link;
+#[doc(hidden)]
 pub mod wire;
 
 pub use channel::Channel;
@@ -19,5 +21,6 @@ pub use lane::{Hint, Lane, LaneHints, LaneRule, Origin, Priority, UnrecognisedHi
 pub use names::{Prefix, PrefixError, routing_key};
 pub use options::Options;
 pub use publisher::Publisher;
+pub use wire::UrlError;
 
 pub use jiff::Timestamp;

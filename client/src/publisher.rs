@@ -1,13 +1,15 @@
 //! Publishes jobs and says of each whether the broker has stored it.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
-use std::sync::Arc;
 
 use lapin::BasicProperties;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::link::Link;
+use crate::shared_link::SharedLink;
 use crate::wire::{self, Endpoint, Failure, Message, explain};
 use crate::{ConnectError, Job, Options, Prefix, PublishError, routing_key};
 
@@ -29,7 +31,7 @@ pub struct Publisher {
     endpoint: Endpoint,
     prefix: Prefix,
     options: Options,
-    link: Mutex<Option<Arc<Link>>>,
+    link: SharedLink,
     /// Held by every batch under way.
     under_way: Semaphore,
 }
@@ -42,15 +44,20 @@ impl Publisher {
     /// # Errors
     /// [`ConnectError`], when the URL or the prefix cannot be used, or nobody answers in time.
     pub async fn connect(options: Options) -> Result<Self, ConnectError> {
-        let publisher = Self {
+        let publisher = Self::unconnected(options)?;
+        let (endpoint, options) = (&publisher.endpoint, &publisher.options);
+        publisher.link.get(endpoint, options).await?;
+        Ok(publisher)
+    }
+
+    fn unconnected(options: Options) -> Result<Self, ConnectError> {
+        Ok(Self {
             endpoint: Endpoint::parse(&options.url)?,
             prefix: Prefix::parse(&options.prefix)?,
             options,
-            link: Mutex::default(),
+            link: SharedLink::default(),
             under_way: Semaphore::new(CHANNELS as usize),
-        };
-        publisher.link().await?;
-        Ok(publisher)
+        })
     }
 
     /// Publishes one job and returns when the broker has stored it. Takes at most the time to
@@ -92,7 +99,7 @@ impl Publisher {
         let all = timeout(patience, self.under_way.acquire_many(CHANNELS)).await;
         self.under_way.close();
         drop(all);
-        if let Some(link) = self.link.lock().await.take() {
+        if let Some(link) = self.link.end() {
             link.close(self.options.confirm_timeout).await;
         }
     }
@@ -145,14 +152,14 @@ impl Publisher {
         let _permit = permit
             .map_err(|_| PublishError::NotTried)?
             .map_err(|_| PublishError::Closed)?;
-        let link = self.link().await?;
+        let link = self.link.get(&self.endpoint, &self.options).await?;
         let deadline = Instant::now() + limit;
         let late = |_| PublishError::TimedOut { limit };
         timeout_at(deadline, link.unblocked()).await.map_err(late)?;
         let channel = match timeout_at(deadline, link.channel()).await {
             Ok(Ok(channel)) => channel,
             failed => {
-                self.retire(&link).await;
+                self.link.retire(&link);
                 let error = failed.map_err(late)?.err();
                 let reason = error.map_or_else(String::new, |error| explain(&error));
                 return Err(PublishError::Broken { reason });
@@ -163,7 +170,7 @@ impl Publisher {
             link.put_back(channel);
         } else if !link.is_blocked() {
             // It may be this connection that confirms nothing. Under an alarm no other would do.
-            self.retire(&link).await;
+            self.link.retire(&link);
         }
         Ok(self.explained(results))
     }
@@ -200,28 +207,6 @@ impl Publisher {
             .into_iter()
             .map(|result| result.map_err(explain))
             .collect()
-    }
-
-    /// The connection, opened anew if it is lost.
-    async fn link(&self) -> Result<Arc<Link>, ConnectError> {
-        let mut current = self.link.lock().await;
-        if let Some(link) = current.as_ref().filter(|link| link.is_connected()) {
-            return Ok(Arc::clone(link));
-        }
-        let link = Arc::new(Link::connect(&self.endpoint, &self.options).await?);
-        *current = Some(Arc::clone(&link));
-        Ok(link)
-    }
-
-    /// Uses a connection no more. It closes when the last batch on it has ended.
-    async fn retire(&self, link: &Arc<Link>) {
-        let mut current = self.link.lock().await;
-        if current
-            .as_ref()
-            .is_some_and(|current| Arc::ptr_eq(current, link))
-        {
-            *current = None;
-        }
     }
 }
 

@@ -14,6 +14,9 @@ use crate::support::rabbit::Rabbit;
 use crate::support::worker::free_port;
 use crate::support::{amqp_url, unique_prefix};
 
+/// By how much a machine that does other things as well may be late.
+const BUSY: Duration = Duration::from_secs(10);
+
 fn options(url: &str) -> Options {
     let mut options = Options::new(url);
     options.prefix = unique_prefix("client");
@@ -158,6 +161,35 @@ async fn who_cannot_connect_is_told_why_without_the_password() {
 }
 
 #[tokio::test]
+async fn only_what_somebody_has_to_put_right_is_final_when_connecting() {
+    let rabbit = Rabbit::start().await;
+    let verdict = async |url: String| {
+        let error = Publisher::connect(options(&url)).await.unwrap_err();
+        (error.verdict(), error.to_string())
+    };
+    rabbit.ctl(&["add_vhost", "forbidden"]).await;
+    for (vhost, expected) in [("/forbidden", "refused for user"), ("/none", "not found")] {
+        let (verdict, said) = verdict(rabbit.url_with("guest:guest", vhost)).await;
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(verdict, Verdict::DoNotRetry, "{said}");
+    }
+    let none = r#"{"max-connections": 0}"#;
+    for (limit, lift) in [
+        (vec!["set_vhost_limits", none], vec!["clear_vhost_limits"]),
+        (
+            vec!["set_user_limits", "guest", none],
+            vec!["clear_user_limits", "guest", "all"],
+        ),
+    ] {
+        rabbit.ctl(&limit).await;
+        let (verdict, said) = verdict(rabbit.url()).await;
+        assert!(said.contains("is reached"), "{said}");
+        assert_eq!(verdict, Verdict::RetrySameId, "{said}");
+        rabbit.ctl(&lift).await;
+    }
+}
+
+#[tokio::test]
 async fn after_a_loss_the_next_publish_connects_anew() {
     let rabbit = Rabbit::start().await;
     let (publisher, exchange) = pair(&rabbit.url()).await;
@@ -181,6 +213,8 @@ async fn under_an_alarm_a_publish_ends_by_its_deadline_and_so_does_closing() {
     let mut options = options(&rabbit.url());
     options.confirm_timeout = Duration::from_secs(1);
     options.connect_timeout = Duration::from_secs(1);
+    // For a publish as for closing, and what a busy machine takes on top.
+    let promised = options.connect_timeout + 2 * options.confirm_timeout + BUSY;
     let exchange = SendExchange::declare(&options.url, &options.prefix).await;
     exchange.bind("all", "#").await;
     let publisher = Publisher::connect(options).await.unwrap();
@@ -191,11 +225,7 @@ async fn under_an_alarm_a_publish_ends_by_its_deadline_and_so_does_closing() {
         let error = publisher.publish(&job(id)).await.unwrap_err();
         assert!(matches!(error, PublishError::TimedOut { .. }), "{error:?}");
         assert_eq!(error.verdict(), Verdict::RetrySameId);
-        assert!(
-            since.elapsed() < Duration::from_secs(2),
-            "{:?}",
-            since.elapsed()
-        );
+        assert!(since.elapsed() < promised, "{:?}", since.elapsed());
     }
     rabbit.clear_memory_alarm().await;
     publisher.publish(&job("after")).await.unwrap();
@@ -203,9 +233,5 @@ async fn under_an_alarm_a_publish_ends_by_its_deadline_and_so_does_closing() {
     publisher.publish(&job("again")).await.unwrap_err();
     let since = Instant::now();
     publisher.close().await;
-    assert!(
-        since.elapsed() < Duration::from_secs(4),
-        "{:?}",
-        since.elapsed()
-    );
+    assert!(since.elapsed() < promised, "{:?}", since.elapsed());
 }

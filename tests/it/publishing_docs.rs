@@ -172,6 +172,29 @@ async fn a_refused_log_in_is_not_tried_again() {
 }
 
 #[tokio::test]
+async fn a_missing_virtual_host_is_not_tried_again_and_a_reached_limit_is() {
+    let rabbit = Rabbit::start().await;
+    let mut place = place();
+    place.url = rabbit.url_with("guest:guest", "/none");
+    tried(&failures(&place).await, "not found", 1);
+    place.url = rabbit.url();
+    let limits = r#"{"max-connections": 0}"#;
+    rabbit.ctl(&["set_user_limits", "guest", limits]).await;
+    tried(&failures(&place).await, "is reached", 3);
+}
+
+/// amqplib says the same of every refusal at this point, so that program tries them all again.
+fn tried(failures: &[(Language, String)], refusal: &str, times: usize) {
+    for (language, said) in failures {
+        let (refusal, times) = match language {
+            Language::Rust | Language::Python => (refusal, times),
+            Language::Node => ("ConnectionClose", 3),
+        };
+        assert_eq!(said.matches(refusal).count(), times, "{language:?}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn under_an_alarm_each_program_ends_by_its_time_out() {
     let rabbit = Rabbit::start().await;
     let mut place = place();

@@ -1,5 +1,6 @@
-//! What the worker's own publisher is made of as well. Programs that publish jobs need only
-//! [`Publisher`](crate::Publisher).
+//! What the worker's own publisher is made of as well. It is no part of what this crate promises
+//! and may change in any version, with the AMQP library whose types it shows. Programs that publish
+//! jobs need only [`Publisher`](crate::Publisher).
 
 mod batch;
 mod endpoint;

@@ -1,9 +1,8 @@
 //! Outcome events as the worker makes them.
 
 use jiff::Timestamp;
-use lanekeeper::domain::{
-    AccountId, Failure, Field, JobHead, JobId, Lane, LaneRule, Outcome, OutcomeEvent, Refusal,
-};
+use lanekeeper::domain::{Decoded, Failure, Field, JobHead, Outcome, OutcomeEvent, Refusal};
+use lanekeeper::intake::decode::decode;
 use serde_json::{Value, json};
 
 use super::schema;
@@ -23,19 +22,28 @@ fn outcomes() -> Vec<Outcome> {
     outcomes
 }
 
+/// What the worker reads of a job, with every field or none but the required ones.
+fn head(full: bool) -> JobHead {
+    let mut job = json!({"id": "j-1", "account_id": "acme", "channel": "sms"});
+    if full {
+        for (name, value) in [
+            ("enqueued_at", "1970-01-01T00:00:00Z"),
+            ("campaign_id", "c"),
+            ("journey_id", "j"),
+            ("batch_id", "b"),
+        ] {
+            job[name] = json!(value);
+        }
+    }
+    // Without a recipient it could not be sent, but that is how a head comes alone.
+    match decode(serde_json::to_vec(&job).unwrap().into(), None).decoded {
+        Decoded::Invalid { head, .. } => *head,
+        other => panic!("{other:?}"),
+    }
+}
+
 fn event(outcome: Outcome, full: bool) -> Value {
-    let some = |text: &str| full.then(|| text.into());
-    let head = JobHead {
-        id: JobId::parse("j-1").unwrap(),
-        account: AccountId::parse("acme").unwrap(),
-        channel: "sms".into(),
-        lane: Lane::Marketing,
-        lane_rule: LaneRule::Origin,
-        enqueued_at: full.then_some(Timestamp::UNIX_EPOCH),
-        campaign_id: some("c"),
-        journey_id: some("j"),
-        batch_id: some("b"),
-    };
+    let head = head(full);
     let event = OutcomeEvent {
         head: &head,
         outcome,

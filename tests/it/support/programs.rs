@@ -1,18 +1,14 @@
 //! The programs of docs/PUBLISHING.md, run as the page shows them.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use lanekeeper_client::Options;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
-
-#[path = "../../../client/examples/publish.rs"]
-#[expect(dead_code, reason = "the example's own `main`")]
-mod publish;
 
 /// The page.
 const PAGE: &str = include_str!("../../../docs/PUBLISHING.md");
@@ -72,29 +68,18 @@ impl Programs {
     }
 
     fn command(&self, interpreter: &str, file: &str, place: &Place) -> Command {
-        let mut command = Command::new(interpreter);
+        let mut command = command(interpreter, place);
         command
             .arg(self.directory.path().join(file))
             .env("PYTHONPATH", self.clients.join("python"))
-            .env("NODE_PATH", self.clients.join("node/node_modules"))
-            .env("LANEKEEPER__AMQP__URL", &place.url)
-            .env("LANEKEEPER__AMQP__PREFIX", &place.prefix)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
+            .env("NODE_PATH", self.clients.join("node/node_modules"));
         command
     }
 
     /// Publishes the page's job with this id; gives what the program said of an error.
     pub async fn publish(&self, language: Language, place: &Place, id: &str) -> Result<(), String> {
         match language {
-            Language::Rust => {
-                let mut options = Options::new(&place.url);
-                options.prefix.clone_from(&place.prefix);
-                let published = publish::publish(options, id).await;
-                published.map_err(|error| error.to_string())
-            }
+            Language::Rust => run(command(example(), place).arg(id)).await,
             Language::Python => run(self.command("python3", "publish.py", place).arg(id)).await,
             Language::Node => run(self.command("node", "publish.js", place).arg(id)).await,
         }
@@ -111,6 +96,31 @@ impl Programs {
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Listener { child, lines }
     }
+}
+
+fn command(program: impl AsRef<OsStr>, place: &Place) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env("LANEKEEPER__AMQP__URL", &place.url)
+        .env("LANEKEEPER__AMQP__PREFIX", &place.prefix)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+/// The client's example, which is built for every run of the tests of the whole workspace.
+fn example() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let profile = tests.ancestors().nth(2).expect("it is in `deps`");
+    let example = profile.join("examples/publish");
+    let shown = example.display();
+    assert!(
+        example.exists(),
+        "no {shown}: run cargo build --workspace --examples"
+    );
+    example
 }
 
 /// Runs a program to its end; the error is what it wrote to standard error.
