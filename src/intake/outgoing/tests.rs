@@ -52,44 +52,62 @@ fn a_detail_is_cut_between_characters() {
 }
 
 #[test]
-fn a_dead_message_moves_with_what_it_came_with_and_nothing_that_could_harm_it() {
+fn a_dead_message_moves_with_its_reason_and_with_no_other_header_it_came_with() {
     let mut headers = FieldTable::default();
-    for name in ["x-reason", "mine", "x-delivery-count", "CC"] {
+    for name in [
+        "x-reason",
+        "x-detail",
+        "x-death",
+        "x-first-death-queue",
+        "x-delivery-count",
+        "lk-attempt",
+        "mine",
+        "CC",
+        "BCC",
+    ] {
         headers.insert(name.into(), text(name));
     }
     let received = BasicProperties::default()
         .with_headers(headers)
         .with_content_type("text/plain".into())
+        .with_content_encoding("gzip".into())
         .with_timestamp(7)
         .with_message_id("m-1".into())
         .with_expiration("1000".into())
-        .with_user_id("somebody".into());
+        .with_user_id("somebody".into())
+        .with_reply_to("amq.rabbitmq.reply-to".into());
     let names = Names::new("lk").unwrap();
     let moved = Outgoing::dead_again(&names, &received, Payload::new("x"));
-    let kept: Vec<_> = moved
-        .headers
-        .inner()
-        .keys()
-        .map(ShortString::as_str)
-        .collect();
-    assert_eq!(kept, ["mine", "x-reason"]);
-    let properties = moved.properties();
-    assert_eq!(properties.content_type(), &Some("text/plain".into()));
-    assert_eq!(properties.timestamp(), &Some(7));
-    assert_eq!(properties.message_id(), &Some("m-1".into()));
-    assert_eq!(properties.delivery_mode(), &Some(PERSISTENT));
-    assert_eq!(
-        (properties.expiration(), properties.user_id()),
-        (&None, &None)
-    );
+    let mut headers = FieldTable::default();
+    for name in ["x-reason", "x-detail"] {
+        headers.insert(name.into(), text(name));
+    }
+    let expected = BasicProperties::default()
+        .with_headers(headers)
+        .with_delivery_mode(PERSISTENT)
+        .with_content_type("text/plain".into())
+        .with_content_encoding("gzip".into())
+        .with_timestamp(7)
+        .with_message_id("m-1".into());
+    assert_eq!(moved.properties(), expected);
 }
 
 #[test]
-fn what_names_no_account_goes_where_no_lane_is_known() {
+fn a_dead_message_without_headers_moves_too() {
+    let names = Names::new("lk").unwrap();
+    let moved = Outgoing::dead_again(&names, &BasicProperties::default(), Payload::new("x"));
+    assert_eq!(moved.key.as_str(), "lk.dead");
+    assert!(moved.mandatory && moved.headers.inner().is_empty());
+}
+
+#[test]
+fn what_names_no_account_has_a_key_that_no_account_can_have() {
     let names = Names::new("lk").unwrap();
     let message = Outgoing::to_send(&names, None, Payload::new("x"));
     assert_eq!(message.exchange.as_str(), "lk.send");
-    assert_eq!(message.key.as_str(), "transactional.unknown");
+    let key = message.key.as_str();
+    assert_eq!(key, "unknown");
+    assert!(Lane::ALL.iter().all(|lane| !key.starts_with(lane.as_str())));
     assert!(message.mandatory && message.headers.inner().is_empty());
 }
 
