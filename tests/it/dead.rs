@@ -1,5 +1,6 @@
 //! `lanekeeper dead` as an operator runs it, on a real broker.
 
+mod asking;
 mod interruptions;
 mod looking;
 mod settling;

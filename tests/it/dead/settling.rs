@@ -61,6 +61,7 @@ async fn what_can_be_read_goes_back_to_its_lane_without_what_it_came_with() {
     assert_eq!(column(&yard.list(&[]).await, "id"), ["broken"]);
     let anyway = yard.report(&["replay", "--all", "--anyway"], 0).await;
     assert_eq!(anyway["done"], 1);
+    // It falls through to the default lane, whatever is bound for accounts.
     assert_eq!(yard.take_all("transactional").await[0].body, BROKEN);
     yard.holds("dead", 0).await;
     yard.end().await;
