@@ -59,7 +59,7 @@ impl Terminal {
 
     /// Waits for its end, and gives the exit code and all that was shown.
     async fn end(mut self) -> (i32, String) {
-        let stdout = self.child.stdout.as_mut().unwrap();
+        let mut stdout = self.child.stdout.take().unwrap();
         let ended = async {
             stdout.read_to_string(&mut self.screen).await.unwrap();
             self.child.wait().await.unwrap()
