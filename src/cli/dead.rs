@@ -1,6 +1,8 @@
 //! `lanekeeper dead`: what could not be read, and what becomes of it.
 
 mod age;
+mod chosen;
+mod counted;
 mod drop;
 mod escape;
 mod line;
@@ -16,24 +18,25 @@ mod show;
 mod table;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
-use jiff::Timestamp;
+use anyhow::Context as _;
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::SystemClock;
 use crate::dispatch::ports::Clock as _;
-use crate::intake::dead::{DeadQueue, Fate};
-use crate::ops::shutdown::Shutdown;
+use crate::intake::AmqpOptions;
+use crate::intake::dead::DeadQueue;
 use crate::settings::Settings;
 
+use super::stop::{Signal, Stop};
+
 use problem::Problem;
-use select::{Ages, Choice, Resolving, Selection};
 
 /// The exit code of a command that did what it was asked.
 const CARRIED_OUT: u8 = 0;
 
-/// How long a signal leaves for finishing a batch.
-const GRACE: Duration = Duration::from_secs(15);
+/// The exit code of one that did not come to its end.
+const NOT_FINISHED: u8 = 1;
 
 const HELP: &str = "\
 Examples:
@@ -52,7 +55,8 @@ Examples:
 A message is named by its reference, the beginning of the SHA-256 of its body, or by a job id where
 one can be made out. It is taken from the queue only when its copy is stored; whatever interrupts a
 command, nothing is lost, and running it again goes on with the rest. A message that was replayed
-right then may be replayed twice; workers recognise the job by its id.
+right then may be replayed twice; workers recognise the job by its id while they remember it
+(claims.life_s). `drop` says how many are meant and asks; it drops those, and none that came after.
 
 Messages that were buried before workers noted the time, or that others put into the queue, have an
 unknown age; --older-than and --newer-than leave them out. While one command reads, a second one
@@ -60,10 +64,13 @@ waits for its turn. What has been looked at ten times moves to the end of the qu
 RabbitMQ 4 drops what was returned twenty times.
 
 Exit codes:
-  0  done
-  1  the broker could not be reached, or failed part-way, or it was told to stop: run it again
-  2  wrong usage or settings, or a reference that stands for several messages; nothing was done
-  3  some messages still cannot be read and were left, or no message has that reference";
+  0    done
+  1    the broker could not be reached or failed part-way, or dropping was not confirmed; run it
+       again for the rest
+  2    wrong usage or settings, or a reference that stands for several messages; nothing was done
+  3    some messages still cannot be read and were left, or no message has that reference
+  130  stopped by Ctrl-C (SIGINT), 143 by SIGTERM: what was in hand is settled; run it again for the
+       rest. A second signal does not wait for that";
 
 /// Look into the queue of messages that could not be read; replay them after a repair, or drop them.
 #[derive(Debug, clap::Args)]
@@ -98,58 +105,62 @@ enum Action {
 /// When the settings cannot be used, or signals cannot be caught.
 pub async fn run(settings: Settings, args: Args) -> anyhow::Result<ExitCode> {
     let options = super::amqp::options(&settings)?;
-    let region = options.default_region;
-    let stop = Shutdown::listen(GRACE)?.soft;
-    let now = SystemClock.now();
-    let carried_out = async {
-        let queue = DeadQueue::open(options, stop.clone()).await?;
-        let result = match args.action {
-            Action::List(args) => list::run(args, &queue, now).await,
-            Action::Show(args) => show::run(args, &queue, region, now).await,
-            Action::Replay(args) => replay::run(args, &queue, region, now).await,
-            Action::Drop(args) => drop::run(args, &queue, &stop, now).await,
-        };
-        queue.close().await;
-        result
+    let stop = Stop::listen().context("cannot listen for signals")?;
+    let result = tokio::select! {
+        biased;
+        result = carry_out(args.action, options, &stop.stages.soft) => result,
+        () = stop.stages.hard.cancelled() => Err(Problem::CutShort),
     };
-    let code = carried_out.await.unwrap_or_else(|problem: Problem| {
+    let code = result.unwrap_or_else(|problem| {
         eprintln!("error: {problem}");
         problem.exit_code()
     });
-    Ok(code.into())
+    Ok(as_signalled(code, stop.signal()).into())
 }
 
-/// What was chosen, and the references that no message has.
-struct Chosen {
-    selection: Selection,
-    missing: Vec<String>,
+async fn carry_out(
+    action: Action,
+    options: AmqpOptions,
+    stop: &CancellationToken,
+) -> Result<u8, Problem> {
+    let region = options.default_region;
+    let now = SystemClock.now();
+    let queue = tokio::select! {
+        biased;
+        () = stop.cancelled() => return Err(Problem::told_to_stop()),
+        queue = DeadQueue::open(options, stop.clone()) => queue?,
+    };
+    let result = match action {
+        Action::List(args) => list::run(args, &queue, now).await,
+        Action::Show(args) => show::run(args, &queue, region, now).await,
+        Action::Replay(args) => replay::run(args, &queue, region, now).await,
+        Action::Drop(args) => drop::run(args, &queue, stop, now).await,
+    };
+    queue.close().await;
+    result
 }
 
-/// Finds out which messages are meant. References need a look at all messages first.
-async fn choose(
-    choice: Choice,
-    ages: Ages,
-    queue: &DeadQueue,
-    now: Timestamp,
-) -> Result<Chosen, Problem> {
-    if choice.refs.is_empty() {
-        return Ok(Chosen {
-            selection: Selection::of(choice.reason, ages, now),
-            missing: Vec::new(),
-        });
+/// The exit code of what a signal kept from its end says which signal that was. What was done before
+/// it came is done.
+const fn as_signalled(code: u8, signal: Option<Signal>) -> u8 {
+    match signal {
+        Some(signal) if code == NOT_FINISHED => signal.exit_code(),
+        _ => code,
     }
-    let mut resolving = Resolving::of(&choice.refs);
-    let passed = queue.pass(|letter| {
-        resolving.see(&letter.facts);
-        Fate::Stay
-    });
-    let end = passed.await.end?;
-    if let Some(why) = report::interrupted(&end) {
-        return Err(Problem::Interrupted(why));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_signal_kept_from_its_end_has_the_exit_code_of_the_signal() {
+        let codes = |code| {
+            [None, Some(Signal::Interrupt), Some(Signal::Terminate)]
+                .map(|signal| as_signalled(code, signal))
+        };
+        assert_eq!(codes(NOT_FINISHED), [1, 130, 143]);
+        assert_eq!(codes(CARRIED_OUT), [0; 3]);
+        assert_eq!(codes(3), [3; 3]);
     }
-    let resolved = resolving.resolve()?;
-    Ok(Chosen {
-        selection: Selection::these(resolved.digests, ages, now),
-        missing: resolved.missing,
-    })
 }

@@ -11,7 +11,6 @@ mod refusal;
 mod report;
 mod state;
 mod state_file;
-mod stop;
 mod summary;
 mod transfer;
 
@@ -30,6 +29,8 @@ use crate::batch::{Batch, BatchFile, FileError, RowOptions, Rows};
 use crate::intake::{AmqpOptions, Endpoint, Feed, IntakeError, Names};
 use crate::settings::Settings;
 
+use super::stop::Stop;
+
 use keeper::Keeper;
 use plan::{Plan, Start, plan};
 use progress::Progress;
@@ -37,7 +38,6 @@ use refusal::Refusal;
 use report::{Report, Status};
 use state::Identity;
 use state_file::StateFile;
-use stop::Stop;
 use transfer::{Errors, Outcome, Stopped, Transfer};
 
 /// How long taking leave of the broker may take.

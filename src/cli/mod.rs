@@ -5,6 +5,7 @@ pub mod check;
 pub mod dead;
 pub mod demo;
 pub mod enqueue;
+mod stop;
 mod values;
 pub mod worker;
 

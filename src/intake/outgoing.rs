@@ -3,9 +3,7 @@
 //! They carry a delivery mode, a content type, an id and our own headers, and nothing that was
 //! received: a copied `x-death` header can stop dead-lettering on the whole broker, a copied
 //! `expiration` can lose the job, and a copied `user_id` is refused. Only a dead message that moves
-//! to the end of its own queue keeps what it came with, those aside.
-
-use std::collections::BTreeMap;
+//! to the end of its own queue keeps something: why it is there, and what says what it is.
 
 use lanekeeper_client::wire::Message;
 use lapin::BasicProperties;
@@ -22,11 +20,13 @@ const PERSISTENT: u8 = 2;
 /// The longest `x-detail`, in bytes.
 const LONGEST_DETAIL: usize = 500;
 
-/// The key of a message of which not even the account is known.
-const UNKNOWN_KEY: &str = "transactional.unknown";
+/// The key of a message of which not even the account is known. It begins with no lane, so that no
+/// queue of an account can be bound for it: every name after a lane may be an account's.
+const UNKNOWN_KEY: &str = "unknown";
 
-/// Headers that belong to one stay in one queue, or that would send copies elsewhere.
-const NOT_KEPT: [&str; 4] = ["x-delivery-count", "x-acquired-count", "CC", "BCC"];
+/// Why a message is dead, and what exactly was wrong.
+const REASON: &str = "x-reason";
+const DETAIL: &str = "x-detail";
 
 /// A message to publish.
 #[derive(Debug)]
@@ -81,8 +81,8 @@ impl Outgoing {
         Self::to_send(names, Some(&job.head), job.payload.clone())
     }
 
-    /// A message for the publishers' exchange, as any publisher sends it. Without a head it goes
-    /// to no account, by way of the exchange for what names no lane.
+    /// A message for the publishers' exchange, as any publisher sends it. Without a head its key
+    /// names no lane and no account, so that it falls through to the transactional lane's queue.
     #[must_use]
     pub fn to_send(names: &Names, head: Option<&JobHead>, payload: Payload) -> Self {
         Self {
@@ -118,8 +118,8 @@ impl Outgoing {
     #[must_use]
     pub fn dead(names: &Names, letter: DeadLetter) -> Self {
         let mut headers = FieldTable::default();
-        headers.insert("x-reason".into(), text(letter.reason));
-        headers.insert("x-detail".into(), text(cut(&letter.detail, LONGEST_DETAIL)));
+        headers.insert(REASON.into(), text(letter.reason));
+        headers.insert(DETAIL.into(), text(cut(&letter.detail, LONGEST_DETAIL)));
         let seconds = u64::try_from(letter.at.as_second()).unwrap_or_default();
         Self {
             exchange: ShortString::default(),
@@ -132,19 +132,23 @@ impl Outgoing {
         }
     }
 
-    /// A dead message on its way to the end of its own queue, with what it came with. A copied
-    /// `expiration` would lose it, and a copied `user_id` be refused.
+    /// A dead message on its way to the end of its own queue. Of its headers only those that say
+    /// why it is dead go with it: any other may be what the broker takes for its own.
     #[must_use]
     pub fn dead_again(names: &Names, received: &BasicProperties, payload: Payload) -> Self {
-        let headers = received.headers().iter().flatten();
-        let headers = headers.filter(|(name, _)| !NOT_KEPT.contains(&name.as_str()));
-        let headers: BTreeMap<_, _> = headers.map(|(k, v)| (k.clone(), v.clone())).collect();
+        let mut headers = FieldTable::default();
+        for name in [REASON, DETAIL] {
+            let value = received.headers().as_ref();
+            if let Some(value) = value.and_then(|headers| headers.inner().get(name)) {
+                headers.insert(name.into(), value.clone());
+            }
+        }
         Self {
             exchange: ShortString::default(),
             key: names.dead(),
             mandatory: true,
             message_id: received.message_id().clone(),
-            headers: headers.into(),
+            headers,
             basis: kept(received),
             body: Body::Job(payload),
         }
@@ -205,18 +209,6 @@ fn kept(received: &BasicProperties) -> BasicProperties {
     if let Some(timestamp) = received.timestamp() {
         kept = kept.with_timestamp(*timestamp);
     }
-    if let Some(correlation) = received.correlation_id() {
-        kept = kept.with_correlation_id(correlation.clone());
-    }
-    if let Some(reply_to) = received.reply_to() {
-        kept = kept.with_reply_to(reply_to.clone());
-    }
-    if let Some(kind) = received.kind() {
-        kept = kept.with_type(kind.clone());
-    }
-    if let Some(app) = received.app_id() {
-        kept = kept.with_app_id(app.clone());
-    }
     kept
 }
 
@@ -253,112 +245,4 @@ fn cut(text: &str, longest: usize) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use jiff::Timestamp;
-
-    use super::*;
-    use crate::dispatch::ports::Route;
-    use crate::domain::{AccountId, JobId, Lane};
-
-    #[test]
-    fn a_job_goes_back_with_our_headers_only() {
-        let names = Names::new("lk").unwrap();
-        let job = Requeue {
-            id: JobId::parse("j-1").unwrap(),
-            account: AccountId::parse("acme").unwrap(),
-            lane: Lane::Marketing,
-            route: Route::Shed,
-            headers: JobHeaders {
-                attempts: 1,
-                sheds: 2,
-                enqueued_ms: Some(3),
-                admitted_ms: None,
-            },
-            payload: Payload::new("{}"),
-        };
-        let message = Outgoing::requeue(&names, job);
-        assert_eq!(message.exchange.as_str(), "lk.marketing.shed");
-        assert_eq!(message.key.as_str(), "marketing.acme");
-        assert!(message.mandatory);
-        let properties = message.properties();
-        let headers = properties.headers().as_ref().unwrap().inner();
-        let names: Vec<_> = headers.keys().map(ShortString::as_str).collect();
-        assert_eq!(names, ["lk-attempt", "lk-enqueued-ms", "lk-sheds"]);
-        assert_eq!(properties.delivery_mode(), &Some(2));
-        assert_eq!(properties.expiration(), &None);
-        assert_eq!(properties.user_id(), &None);
-    }
-
-    #[test]
-    fn a_detail_is_cut_between_characters() {
-        assert_eq!(cut("äöü", 3), "ä");
-        assert_eq!(cut("abc", 9), "abc");
-        let names = Names::new("lk").unwrap();
-        let letter = DeadLetter {
-            reason: "undecodable",
-            detail: "ä".repeat(1000),
-            at: Timestamp::from_second(1_700_000_000).unwrap(),
-            payload: Payload::new("x"),
-        };
-        let message = Outgoing::dead(&names, letter);
-        let properties = message.properties();
-        assert_eq!(properties.timestamp(), &Some(1_700_000_000));
-        let detail = message.headers.inner().get("x-detail").cloned();
-        assert_eq!(detail, Some(text(&"ä".repeat(250))));
-    }
-
-    #[test]
-    fn a_dead_message_moves_with_what_it_came_with_and_nothing_that_could_harm_it() {
-        let mut headers = FieldTable::default();
-        for name in ["x-reason", "mine", "x-delivery-count", "CC"] {
-            headers.insert(name.into(), text(name));
-        }
-        let received = BasicProperties::default()
-            .with_headers(headers)
-            .with_content_type("text/plain".into())
-            .with_timestamp(7)
-            .with_message_id("m-1".into())
-            .with_expiration("1000".into())
-            .with_user_id("somebody".into());
-        let names = Names::new("lk").unwrap();
-        let moved = Outgoing::dead_again(&names, &received, Payload::new("x"));
-        let kept: Vec<_> = moved
-            .headers
-            .inner()
-            .keys()
-            .map(ShortString::as_str)
-            .collect();
-        assert_eq!(kept, ["mine", "x-reason"]);
-        let properties = moved.properties();
-        assert_eq!(properties.content_type(), &Some("text/plain".into()));
-        assert_eq!(properties.timestamp(), &Some(7));
-        assert_eq!(properties.message_id(), &Some("m-1".into()));
-        assert_eq!(properties.delivery_mode(), &Some(PERSISTENT));
-        assert_eq!(
-            (properties.expiration(), properties.user_id()),
-            (&None, &None)
-        );
-    }
-
-    #[test]
-    fn what_names_no_account_goes_where_no_lane_is_known() {
-        let names = Names::new("lk").unwrap();
-        let message = Outgoing::to_send(&names, None, Payload::new("x"));
-        assert_eq!(message.exchange.as_str(), "lk.send");
-        assert_eq!(message.key.as_str(), "transactional.unknown");
-        assert!(message.mandatory && message.headers.inner().is_empty());
-    }
-
-    #[test]
-    fn events_need_no_listener() {
-        let names = Names::new("lk").unwrap();
-        let batch = EventBatch {
-            account: AccountId::parse("acme").unwrap(),
-            outcome: "dispatched",
-            body: b"[]".to_vec(),
-        };
-        let message = Outgoing::events(&names, batch);
-        assert_eq!(message.key.as_str(), "dispatched.acme");
-        assert!(!message.mandatory);
-    }
-}
+mod tests;

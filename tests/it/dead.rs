@@ -1,8 +1,10 @@
 //! `lanekeeper dead` as an operator runs it, on a real broker.
 
+mod asking;
 mod interruptions;
 mod looking;
 mod settling;
+mod turns;
 
 use std::process::{Output, Stdio};
 use std::time::{Duration, SystemTime};
@@ -26,6 +28,7 @@ const HOUR: u64 = 3_600;
 
 /// The queues of one prefix, declared, and nothing in them.
 struct Yard {
+    amqp: String,
     prefix: String,
     channel: Channel,
     queues: Queues,
@@ -39,18 +42,25 @@ struct Taken {
 }
 
 impl Yard {
+    /// On the shared broker.
     async fn new(name: &str) -> Self {
-        let mut options = AmqpOptions::new(amqp_url());
+        Self::on(name, amqp_url()).await
+    }
+
+    /// On this broker.
+    async fn on(name: &str, amqp: String) -> Self {
+        let mut options = AmqpOptions::new(amqp.clone());
         options.prefix = unique_prefix(name);
         let prefix = options.prefix.clone();
         let feed = Feed::connect(options).await.unwrap();
         feed.close(Instant::now() + LIMIT).await;
-        let connection = connection(&amqp_url()).await;
+        let connection = connection(&amqp).await;
         let channel = connection.create_channel().await.unwrap();
         let confirms = ConfirmSelectOptions::default();
         channel.confirm_select(confirms).await.unwrap();
         Self {
-            queues: Queues::connect(&amqp_url(), &prefix).await,
+            queues: Queues::connect(&amqp, &prefix).await,
+            amqp,
             prefix,
             channel,
             _connection: connection,
@@ -103,7 +113,7 @@ impl Yard {
             .arg("dead")
             .args(arguments)
             .env_clear()
-            .env("LANEKEEPER__AMQP__URL", amqp_url())
+            .env("LANEKEEPER__AMQP__URL", &self.amqp)
             .env("LANEKEEPER__AMQP__PREFIX", &self.prefix)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -8,19 +8,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::intake::dead::{DeadQueue, Fate};
 
+use super::chosen::Chosen;
+use super::counted::Counted;
 use super::problem::Problem;
-use super::report::Report;
+use super::report::{Report, interrupted};
 use super::save::Save;
-use super::select::{Ages, Choice, Selection};
-use super::{Chosen, choose};
+use super::select::Which;
 
 /// What to drop, and how.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    pub choice: Choice,
-    #[command(flatten)]
-    pub ages: Ages,
+    pub which: Which,
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
@@ -45,23 +44,21 @@ pub(super) async fn run(
         ));
     }
     let mut save = args.save.as_deref().map(Save::open).transpose()?;
-    let Chosen { selection, missing } = choose(args.choice, args.ages, queue, now).await?;
-    let mut report = Report {
-        action: "drop",
-        not_found: missing,
-        ..Report::default()
-    };
-    if !args.yes && !confirmed(&selection, queue, stop).await? {
-        report.stopped_by = Some("not confirmed".to_owned());
-        return report.show(args.json);
+    let mut chosen = Chosen::find(args.which, queue, now).await?;
+    if !args.yes {
+        let mut report = chosen.report("drop");
+        let counted = count(&mut chosen, queue, &mut report).await?;
+        if !confirmed(&mut report, stop).await? {
+            return report.show(args.json);
+        }
+        chosen.narrow(counted);
     }
+    let mut report = chosen.report("drop");
     let mut unsaved = None;
     let passed = queue.pass(|letter| {
-        if unsaved.is_some() || !selection.holds(&letter.facts) {
-            report.unknown_age += u64::from(selection.misses_for_its_age(&letter.facts));
+        if unsaved.is_some() || !chosen.holds(&letter.facts, &mut report) {
             return Fate::Stay;
         }
-        report.matched += 1;
         if let Some(save) = &mut save
             && let Err(problem) = save.append(letter, now)
         {
@@ -79,20 +76,28 @@ pub(super) async fn run(
     report.show(args.json)
 }
 
-/// Counts what would go and asks.
-async fn confirmed(
-    selection: &Selection,
+/// Counts what would go: all of it, or there is nothing to ask about.
+async fn count(
+    chosen: &mut Chosen,
     queue: &DeadQueue,
-    stop: &CancellationToken,
-) -> Result<bool, Problem> {
-    let mut count = 0_u64;
+    report: &mut Report,
+) -> Result<Counted, Problem> {
+    let mut counted = Counted::default();
     let passed = queue.pass(|letter| {
-        count += u64::from(selection.holds(&letter.facts));
+        if chosen.holds(&letter.facts, report) {
+            counted.add(letter.facts.digest);
+        }
         Fate::Stay
     });
-    passed.await.end?;
+    let end = passed.await.end?;
+    interrupted(&end).map_or(Ok(counted), |why| Err(Problem::Interrupted(why)))
+}
+
+/// Asks whether what was counted may go; of nothing it does not ask.
+async fn confirmed(report: &mut Report, stop: &CancellationToken) -> Result<bool, Problem> {
+    let count = report.matched;
     if count == 0 {
-        return Ok(true);
+        return Ok(false);
     }
     eprint!("Drop {count} dead messages for good? [y/N] ");
     let answer = tokio::task::spawn_blocking(|| {
@@ -100,9 +105,17 @@ async fn confirmed(
         stdin().lock().read_line(&mut answer).map(|_| answer)
     });
     let answer = tokio::select! {
-        () = stop.cancelled() => return Ok(false),
+        () = stop.cancelled() => {
+            eprintln!();
+            return Err(Problem::told_to_stop());
+        }
         answer = answer => answer,
     };
     let answer = answer.ok().and_then(Result::ok).unwrap_or_default();
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    let confirmed = matches!(answer.trim(), "y" | "Y" | "yes");
+    if !confirmed {
+        report.left = count;
+        report.stopped_by = Some("not confirmed".to_owned());
+    }
+    Ok(confirmed)
 }

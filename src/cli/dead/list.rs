@@ -12,7 +12,7 @@ use super::line::Line;
 use super::problem::Problem;
 use super::report::{interrupted, print};
 use super::select::{Ages, Selection};
-use super::{CARRIED_OUT, table};
+use super::{CARRIED_OUT, NOT_FINISHED, table};
 
 /// The most reasons that are counted by name: they come from outside.
 const MOST_REASONS: usize = 50;
@@ -60,7 +60,7 @@ pub(super) async fn run(args: Args, queue: &DeadQueue, now: Timestamp) -> Result
     if let Some(why) = &early {
         eprintln!("note: {why}: this is not all");
     }
-    Ok(early.map_or(CARRIED_OUT, |_| 1))
+    Ok(early.map_or(CARRIED_OUT, |_| NOT_FINISHED))
 }
 
 #[derive(Default)]

@@ -8,12 +8,15 @@ use thiserror::Error;
 use crate::intake::dead::{DeadError, Digest};
 use crate::intake::{IntakeError, Verdict};
 
-use super::escape;
+use super::{NOT_FINISHED, escape};
 
 /// The most messages that an error names.
 const MOST_NAMED: usize = 8;
 
-/// Why a command was not carried out at all.
+/// What is said of a command that a signal stopped.
+pub(super) const TOLD_TO_STOP: &str = "told to stop";
+
+/// Why a command was not carried out.
 #[derive(Debug, Error)]
 pub(super) enum Problem {
     /// The broker, or its queue.
@@ -25,6 +28,11 @@ pub(super) enum Problem {
     /// It was stopped before anything was done.
     #[error("{0}; nothing was done")]
     Interrupted(String),
+    /// A second signal came, or the first one's time was over.
+    #[error(
+        "stopped at once: what was in hand is in the queue again, and may have been replayed; run it again for the rest"
+    )]
+    CutShort,
     /// No message has that name.
     #[error(
         "no dead message is called {0}; `lanekeeper dead list` shows what there is (6 digits of a reference are enough, fewer are not)"
@@ -41,6 +49,11 @@ pub(super) enum Problem {
 }
 
 impl Problem {
+    /// A signal came before anything was done.
+    pub(super) fn told_to_stop() -> Self {
+        Self::Interrupted(TOLD_TO_STOP.to_owned())
+    }
+
     pub(super) fn ambiguous(name: &str, found: &BTreeSet<Digest>) -> Self {
         let name = escape::line(name);
         let count = found.len();
@@ -60,7 +73,9 @@ impl Problem {
 
     pub(super) const fn exit_code(&self) -> u8 {
         match self {
-            Self::Queue(_) | Self::File { .. } | Self::Interrupted(_) => 1,
+            Self::Queue(_) | Self::File { .. } | Self::Interrupted(_) | Self::CutShort => {
+                NOT_FINISHED
+            }
             Self::Usage(_) => 2,
             Self::NotFound(_) => 3,
         }

@@ -8,20 +8,18 @@ use crate::domain::{Payload, Region};
 use crate::intake::Outgoing;
 use crate::intake::dead::{DeadQueue, Fate, Letter};
 
-use super::choose;
+use super::chosen::Chosen;
 use super::escape;
 use super::problem::Problem;
 use super::reading::Reading;
 use super::report::Report;
-use super::select::{Ages, Choice};
+use super::select::Which;
 
 /// What to replay, and how.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    pub choice: Choice,
-    #[command(flatten)]
-    pub ages: Ages,
+    pub which: Which,
     /// Publish this file instead of the message's body: for one REF
     #[arg(long, value_name = "FILE", requires = "refs")]
     pub with: Option<PathBuf>,
@@ -44,7 +42,9 @@ pub(super) async fn run(
     now: Timestamp,
 ) -> Result<u8, Problem> {
     let repaired = match &args.with {
-        Some(path) if args.choice.refs.len() == 1 => Some(repaired(path, region, args.anyway)?),
+        Some(path) if args.which.choice.refs.len() == 1 => {
+            Some(repaired(path, region, args.anyway)?)
+        }
         Some(_) => {
             return Err(Problem::Usage(
                 "--with repairs one message: give one REF".to_owned(),
@@ -52,19 +52,13 @@ pub(super) async fn run(
         }
         None => None,
     };
-    let mut report = Report {
-        action: "replay",
-        dry_run: args.dry_run,
-        ..Report::default()
-    };
-    let chosen = choose(args.choice, args.ages, queue, now).await?;
-    report.not_found = chosen.missing;
+    let mut chosen = Chosen::find(args.which, queue, now).await?;
+    let mut report = chosen.report("replay");
+    report.dry_run = args.dry_run;
     let passed = queue.pass(|letter| {
-        if !chosen.selection.holds(&letter.facts) {
-            report.unknown_age += u64::from(chosen.selection.misses_for_its_age(&letter.facts));
+        if !chosen.holds(&letter.facts, &mut report) {
             return Fate::Stay;
         }
-        report.matched += 1;
         let payload = repaired.as_ref().unwrap_or(&letter.payload);
         let reading = Reading::of(payload, region);
         if !report.take_note(letter, &reading, args.anyway) || args.dry_run {
@@ -110,8 +104,7 @@ fn repaired(path: &Path, region: Option<Region>, anyway: bool) -> Result<Payload
     })?;
     let payload = Payload::new(body);
     let wrong = match Reading::of(&payload, region) {
-        Reading::Refused(head, reason, detail) if !anyway => {
-            drop(head);
+        Reading::Refused(_, reason, detail) if !anyway => {
             let field = reason.trim_start_matches("invalid_");
             format!("`{field}`: {detail}")
         }

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::intake::dead::{End, Passed};
 
-use super::escape;
-use super::problem::Problem;
+use super::problem::{Problem, TOLD_TO_STOP};
+use super::{NOT_FINISHED, escape};
 
 /// What a command did.
 #[derive(Debug, Default, Serialize)]
@@ -48,7 +48,7 @@ impl Report {
 
     pub(super) fn exit_code(&self) -> u8 {
         if self.stopped_by.is_some() {
-            1
+            NOT_FINISHED
         } else if self.still_undecodable > 0 || !self.not_found.is_empty() {
             3
         } else {
@@ -110,7 +110,7 @@ impl fmt::Display for Report {
 pub(super) fn interrupted(end: &End) -> Option<String> {
     match end {
         End::Complete => None,
-        End::Stopped => Some("told to stop".to_owned()),
+        End::Stopped => Some(TOLD_TO_STOP.to_owned()),
         End::OutOfTime => Some("the time that a broker allows was nearly over".to_owned()),
         End::Unpublished(error) => Some(error.to_string()),
     }

@@ -48,6 +48,15 @@ pub struct Choice {
     pub all: bool,
 }
 
+/// Which messages a command is to do something with.
+#[derive(Debug, clap::Args)]
+pub struct Which {
+    #[command(flatten)]
+    pub choice: Choice,
+    #[command(flatten)]
+    pub ages: Ages,
+}
+
 /// Which messages are meant, now that references are known.
 #[derive(Debug)]
 pub(super) struct Selection {

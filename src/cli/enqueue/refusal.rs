@@ -3,11 +3,11 @@
 use thiserror::Error;
 
 use crate::batch::FileError;
+use crate::cli::stop::Signal;
 use crate::intake::{IntakeError, Verdict};
 
 use super::plan::Undecided;
 use super::state_file::StateError;
-use super::stop::Signal;
 use super::transfer::Stopped;
 
 /// Why a run did not begin.

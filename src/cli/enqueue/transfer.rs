@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::batch::{RowError, Rows};
+use crate::cli::stop::{Signal, Stop};
 use crate::intake::Feed;
 
 use super::counts::Counts;
@@ -17,7 +18,6 @@ use super::keeper::Keeper;
 use super::progress::Progress;
 use super::publish::{Done, publish};
 use super::reading::{After, CHUNKS, read};
-use super::stop::{Signal, Stop};
 
 /// Chunks that are read ahead.
 const AHEAD: usize = 2;

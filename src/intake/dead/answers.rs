@@ -11,6 +11,9 @@ use crate::intake::connection::explain;
 
 use super::error::DeadError;
 
+/// The broker's code for what the user has no right to.
+pub(super) const REFUSED: u16 = 403;
+
 /// The broker's code for a queue that is not there.
 const NOT_FOUND: u16 = 404;
 

@@ -10,6 +10,10 @@ use crate::domain::Field;
 /// The longest id or account that is made out, in characters.
 const LONGEST: usize = 128;
 
+/// What is shown for a value that may hold anything, such as recipients.
+const OBJECT: &str = "(object)";
+const ARRAY: &str = "(array)";
+
 /// The id and the account that a message seems to have: the first of each, as far as it can be
 /// read, and whatever their types. For showing only.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -62,9 +66,15 @@ impl<'de> Visitor<'de> for &mut Glance {
     }
 }
 
-/// A text as it is, anything else as it is written.
+/// A text as it is, a number or a truth value as it is written, and of what can hold more only what
+/// it is.
 fn text(value: &RawValue) -> Option<String> {
     let written = value.get();
+    match written.as_bytes().first() {
+        Some(b'{') => return Some(OBJECT.to_owned()),
+        Some(b'[') => return Some(ARRAY.to_owned()),
+        _ => {}
+    }
     let mut reader = serde_json::Deserializer::from_str(written);
     let text = reader.deserialize_str(Text).ok();
     let text = text.unwrap_or_else(|| written.chars().take(LONGEST).collect());
@@ -115,7 +125,14 @@ mod tests {
     fn long_values_are_cut() {
         let [id, _] = glance(&format!(r#"{{"id":"{}"}}"#, "ä".repeat(1000)));
         assert_eq!(id.chars().count(), LONGEST);
-        let [id, _] = glance(&format!(r#"{{"id":[{}1]}}"#, "1,".repeat(1000)));
+        let [id, _] = glance(&format!(r#"{{"id":{}}}"#, "1".repeat(1000)));
         assert_eq!(id.len(), LONGEST);
+    }
+
+    #[test]
+    fn what_may_hold_recipients_is_not_shown() {
+        let both = glance(r#"{"id": {"to":"+447700900123"},"account_id": ["+447700900123"]}"#);
+        assert_eq!(both, ["(object)", "(array)"]);
+        assert_eq!(glance(r#"{"id":true,"account_id":-1.5}"#), ["true", "-1.5"]);
     }
 }

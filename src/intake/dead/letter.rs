@@ -28,7 +28,8 @@ pub struct Facts {
     pub detail: Option<String>,
     /// Since when it is here, to the second; unknown of what no worker put here, or an old one.
     pub since: Option<Timestamp>,
-    /// The job's id, as far as it can be made out; at most 128 characters.
+    /// The job's id, as far as it can be made out; at most 128 characters. An object or array is
+    /// not shown, only named.
     pub id: Option<String>,
     /// The account, likewise.
     pub account: Option<String>,

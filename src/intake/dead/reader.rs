@@ -19,7 +19,7 @@ use crate::intake::names::Names;
 use crate::intake::options::AmqpOptions;
 use crate::intake::{Purpose, supervisor::CLOSE_LIMIT};
 
-use super::answers::{Answers, has_code};
+use super::answers::{Answers, REFUSED, has_code};
 use super::error::DeadError;
 use super::letter::Letter;
 use super::pass::{End, Fate, Pass};
@@ -53,7 +53,8 @@ pub struct Passed {
 }
 
 impl DeadQueue {
-    /// Connects and waits for its turn. A pass ends early when `stop` is cancelled.
+    /// Connects and waits for its turn; whoever wants no more of it drops the future. A pass ends
+    /// early when `stop` is cancelled.
     ///
     /// # Errors
     /// When there is no broker or no such queue, or another reader for longer than 30 s.
@@ -140,7 +141,7 @@ impl DeadQueue {
     async fn lock(&self) -> Result<(), DeadError> {
         let deadline = Instant::now() + PATIENCE;
         while !self.try_lock().await? {
-            if self.stop.is_cancelled() || Instant::now() > deadline {
+            if Instant::now() > deadline {
                 return Err(DeadError::Busy {
                     queue: self.names.dead().to_string(),
                     limit: PATIENCE,
@@ -162,8 +163,12 @@ impl DeadQueue {
         let declared = channel.queue_declare(name, options, FieldTable::default());
         match self.answers.raw(declared).await? {
             Err(error) if has_code(&error, LOCKED) => Ok(false),
+            Err(error) if has_code(&error, REFUSED) => {
+                tracing::debug!(error = %explain(&error), "no right to wait for a turn at the dead queue; reading all the same");
+                Ok(true)
+            }
             Err(error) => {
-                tracing::debug!(error = %explain(&error), "no lock on the dead queue; reading all the same");
+                tracing::warn!(error = %explain(&error), "cannot wait for a turn at the dead queue; reading all the same, and what another reader holds meanwhile does not show");
                 Ok(true)
             }
             Ok(_) => {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lapin::types::AMQPValue;
+use lapin::options::{QueueBindOptions, QueueDeclareOptions};
+use lapin::types::{AMQPValue, FieldTable};
 
 use super::{HOUR, LIMIT, Yard, column, headers, job, references};
 use crate::support::eventually;
@@ -59,11 +60,37 @@ async fn what_can_be_read_goes_back_to_its_lane_without_what_it_came_with() {
         assert_eq!(properties.delivery_mode(), &Some(2));
     }
     assert_eq!(column(&yard.list(&[]).await, "id"), ["broken"]);
+    // It falls through to the default lane, even where an account is called so.
+    give_a_queue_of_its_own(&yard, "unknown").await;
     let anyway = yard.report(&["replay", "--all", "--anyway"], 0).await;
     assert_eq!(anyway["done"], 1);
     assert_eq!(yard.take_all("transactional").await[0].body, BROKEN);
     yard.holds("dead", 0).await;
     yard.end().await;
+}
+
+/// Binds a queue for one account's jobs, until the connection ends.
+async fn give_a_queue_of_its_own(yard: &Yard, account: &str) {
+    let queue = format!("{}.of-{account}", yard.prefix);
+    let options = QueueDeclareOptions {
+        exclusive: true,
+        ..QueueDeclareOptions::default()
+    };
+    let none = FieldTable::default();
+    let declared = yard
+        .channel
+        .queue_declare(queue.as_str().into(), options, none.clone());
+    declared.await.unwrap();
+    for lane in ["transactional", "marketing"] {
+        let exchange = format!("{}.send", yard.prefix);
+        let key = format!("{lane}.{account}");
+        let options = QueueBindOptions::default();
+        let queue = queue.as_str().into();
+        let bound =
+            yard.channel
+                .queue_bind(queue, exchange.into(), key.into(), options, none.clone());
+        bound.await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ops::Shutdown;
 
-/// How long what is on its way to the broker may take to be settled after a signal.
+/// How long what was begun, such as messages on their way to the broker, may take after a signal.
 const GRACE: Duration = Duration::from_secs(15);
 
 /// A signal that asks for the end.
