@@ -26,7 +26,7 @@ cat <<TEXT
 A worker is about to run; Ctrl-C ends it. From another terminal:
 
   publish   printf '%s\n' '{"to":"+447700900123","body":"Hello"}' |
-              $program enqueue - --account demo --channel sms --origin api --batch hello
+              $program enqueue - --account demo --channel sms --origin api --batch "hello-\$(date +%s)"
   look      tail -f ${LANEKEEPER__CARRIERS__DEFAULT__SANDBOX_RECORD_FILE:-the carrier}
             curl -s http://$LANEKEEPER__OPS__LISTEN/metrics
             curl -s http://$LANEKEEPER__OPS__LISTEN/readyz

@@ -13,8 +13,8 @@ const EVERY: Duration = Duration::from_secs(10);
 /// How often the bar is drawn again while nothing happens.
 const TICK: Duration = Duration::from_millis(250);
 
-const TEMPLATE: &str =
-    "{prefix} {bar:30} {percent:>3} %  {msg}  {elapsed} elapsed, about {eta} left";
+/// What the bar takes is what 80 columns leave, also with millions of rows.
+const TEMPLATE: &str = "{prefix} {wide_bar} {percent:>3} %  {msg}  {eta} left";
 
 /// How progress is shown.
 pub(super) struct Progress {
@@ -55,7 +55,8 @@ impl Progress {
         match &mut self.shown {
             Shown::Bar(bar) => {
                 bar.set_position(end);
-                bar.set_message(rows_and_rate(rows, now - self.started));
+                let rate = HumanCount(per_second(rows, now - self.started));
+                bar.set_message(format!("{} rows  {rate}/s", HumanCount(rows)));
             }
             Shown::Lines { next } if now >= *next => {
                 *next = now + EVERY;
