@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use futures_util::future::join_all;
 use serde::Serialize;
 
+use crate::cli::escape;
 use crate::settings::{Settings, SettingsError};
 
 /// How to report.
@@ -106,7 +107,7 @@ pub async fn run(
         writeln!(out, "{}", serde_json::to_string(&Report { ok, checks })?)?;
     } else {
         for finding in &findings {
-            writeln!(out, "{finding}")?;
+            writeln!(out, "{}", escape::block(&finding.to_string()))?;
         }
     }
     Ok(match settings {

@@ -4,7 +4,6 @@ mod age;
 mod chosen;
 mod counted;
 mod drop;
-mod escape;
 mod line;
 mod list;
 mod pretty;
@@ -41,7 +40,8 @@ const NOT_FINISHED: u8 = 1;
 const HELP: &str = "\
 Examples:
   lanekeeper dead list --newer-than 1h
-        what was buried in the last hour, oldest first, and how many for which reason
+        what was buried in the last hour, oldest first, and how many for which
+        reason
   lanekeeper dead show 3fa94c1e02b7 --body
         all about one, with its body, which holds the recipient and the text
   lanekeeper dead show 3fa94c1e02b7 --raw > repair.json
@@ -52,25 +52,30 @@ Examples:
   lanekeeper dead drop --all --older-than 30d --save dropped.jsonl --yes
         clear out, and keep what was dropped in a file
 
-A message is named by its reference, the beginning of the SHA-256 of its body, or by a job id where
-one can be made out. It is taken from the queue only when its copy is stored; whatever interrupts a
-command, nothing is lost, and running it again goes on with the rest. A message that was replayed
-right then may be replayed twice; workers recognise the job by its id while they remember it
+A message is named by its reference, the beginning of the SHA-256 of its body, or by a job id where \
+one can be made out. It is taken from the queue only when its copy is stored; whatever interrupts a \
+command, nothing is lost, and running it again goes on with the rest. A message that was replayed \
+right then may be replayed twice; workers recognise the job by its id while they remember it \
 (claims.life_s). `drop` says how many are meant and asks; it drops those, and none that came after.
 
-Messages that were buried before workers noted the time, or that others put into the queue, have an
-unknown age; --older-than and --newer-than leave them out. While one command reads, a second one
-waits for its turn. What has been looked at ten times moves to the end of the queue, because
-RabbitMQ 4 drops what was returned twenty times.
+Messages that were buried before workers noted the time, or that others put into the queue, have an \
+unknown age; --older-than and --newer-than leave them out. While one command reads, a second one \
+waits for its turn. What has been looked at ten times moves to the end of the queue, because \
+RabbitMQ 4 drops what was returned twenty times.";
 
+const CODES: &str = "\
 Exit codes:
   0    done
-  1    the broker could not be reached or failed part-way, or dropping was not confirmed; run it
-       again for the rest
-  2    wrong usage or settings, or a reference that stands for several messages; nothing was done
-  3    some messages still cannot be read and were left, or no message has that reference
-  130  stopped by Ctrl-C (SIGINT), 143 by SIGTERM: what was in hand is settled; run it again for the
-       rest. A second signal does not wait for that";
+  1    the broker could not be reached or failed part-way, or dropping was not
+       confirmed; run it again for the rest
+  2    wrong usage or settings, or a reference that stands for several
+       messages; nothing was done
+  3    some messages still cannot be read and were left, or no message has
+       that reference
+  130  stopped by Ctrl-C (SIGINT), 143 by SIGTERM: what was in hand is settled;
+       run it again for the rest. A second signal does not wait for that
+
+`lanekeeper dead --help` has examples, and says how messages are named.";
 
 /// Look into the queue of messages that could not be read; replay them after a repair, or drop them.
 #[derive(Debug, clap::Args)]
@@ -83,19 +88,19 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// List messages: reference, age, reason, size, account, job id and what was wrong.
-    #[command(after_help = HELP)]
+    #[command(after_help = CODES)]
     List(list::Args),
     /// Show one message: what is known of it, and what reading it would give now.
-    #[command(after_help = HELP)]
+    #[command(after_help = CODES)]
     Show(show::Args),
     /// Publish messages again, as any publisher would, if they can be read now.
     ///
     /// They go to the lane and account that they name. One that is read but has a wrong field ends
     /// as refused, and one past its `expires_at` as expired.
-    #[command(after_help = HELP)]
+    #[command(after_help = CODES)]
     Replay(replay::Args),
     /// Remove messages for good.
-    #[command(after_help = HELP)]
+    #[command(after_help = CODES)]
     Drop(drop::Args),
 }
 

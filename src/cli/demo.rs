@@ -33,8 +33,8 @@ use self::screen::Screen;
 use self::stage::{Cast, Stage};
 use self::table::LaneNames;
 use self::tally::Second;
-use super::USAGE;
 use super::values::{channel, region};
+use super::{USAGE, escape};
 use crate::batch::FileError;
 use crate::domain::{AccountId, Budget, Ceilings, Channel, Lane, Region, Reserve};
 
@@ -59,8 +59,9 @@ const DRAINING: u32 = 5;
 const HELP: &str = "\
 Examples:
   lanekeeper demo
-        a campaign of 250 a second beside 15 one-time passwords a second, for an account
-        that may send 100 a second and keeps 20 % of that for passwords
+        a campaign of 250 a second beside 15 one-time passwords a second, for
+        an account that may send 100 a second and keeps 20 % of that for
+        passwords
   lanekeeper demo --reserve 0
         the same without a reserve: see what becomes of the passwords
   lanekeeper demo --budget 500 --workers 8 --seconds 20
@@ -68,8 +69,9 @@ Examples:
   lanekeeper demo --json | tail -n 1
         the summary, for scripts: figures, and each rule with whether it held
   lanekeeper demo spring.csv --budget 50
-        the first rows of a file of your own, what is wrong with others, and how long all of it
-        would take; a row without priority or traffic_lane is a campaign's
+        the first rows of a file of your own, what is wrong with others, and
+        how long all of it would take; a row without priority or traffic_lane
+        is a campaign's
   lanekeeper demo spring.csv --region GB
         the same for numbers without a country code, such as 07700 900123
 
@@ -194,7 +196,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(path) => match read(path, &args, cast) {
             Ok(contents) => of_file(contents, &args, cast),
             Err(error) => {
-                eprintln!("error: {error}");
+                eprintln!("error: {}", escape::block(&error.to_string()));
                 return Ok(USAGE.into());
             }
         },

@@ -26,6 +26,7 @@ use tokio::time::Instant;
 pub use args::Args;
 
 use crate::batch::{Batch, BatchFile, FileError, RowOptions, Rows};
+use crate::cli::escape;
 use crate::intake::{AmqpOptions, Endpoint, Feed, IntakeError, Names};
 use crate::settings::Settings;
 
@@ -68,17 +69,19 @@ pub async fn run(settings: Settings, args: &Args) -> anyhow::Result<ExitCode> {
 fn show(report: &Report, output: &args::Output) {
     let mut out = io::stdout().lock();
     if let Some(error) = &report.error {
-        eprintln!("error: {error}");
+        eprintln!("error: {}", escape::block(error));
     }
     if output.json {
-        let _ = serde_json::to_writer(&mut out, report);
-        let _ = writeln!(out);
+        if let Ok(line) = escape::json(report) {
+            let _ = writeln!(out, "{line}");
+        }
     } else if report.status == Status::Refused && report.rows == 0 {
         if let Some(next) = &report.next {
-            eprintln!("next: {next}");
+            eprintln!("next: {}", escape::block(next));
         }
     } else if report.exit_code != 0 || !output.quiet {
-        let _ = writeln!(out, "{report}");
+        // Names of files may hold anything.
+        let _ = writeln!(out, "{}", escape::block(&report.to_string()));
     }
 }
 

@@ -5,6 +5,7 @@ pub mod check;
 pub mod dead;
 pub mod demo;
 pub mod enqueue;
+mod escape;
 mod stop;
 mod values;
 pub mod worker;
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::ops::logging;
+use crate::ops::{logging, panics};
 use crate::settings::{Log, LogLevel, Settings};
 
 /// The exit code of a command that was used wrongly, as clap has it, or whose settings are wrong.
@@ -103,7 +104,7 @@ pub fn main(
         // It plays with the defaults, whatever the settings are.
         (Command::Demo(args), _) => block_on(None, demo::run(args)),
         (_, Err(error)) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {}", escape::block(&error.to_string()));
             return USAGE.into();
         }
         (Command::Worker, Ok(settings)) => block_on(settings.worker.threads, worker::run(settings)),
@@ -111,7 +112,7 @@ pub fn main(
         (Command::Dead(args), Ok(settings)) => block_on(None, dead::run(settings, args)),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
+        eprintln!("error: {}", escape::block(&format!("{error:#}")));
         ExitCode::FAILURE
     })
 }
@@ -139,6 +140,7 @@ fn block_on(
     }
     let runtime = runtime.enable_all().build()?;
     let result = runtime.block_on(command);
+    panics::nothing_more_to_lose();
     // A look-up of a host name may hang in a thread of its own: it must not keep the process.
     runtime.shutdown_background();
     result

@@ -1,6 +1,7 @@
 //! The three layers of settings: defaults, a file, the environment.
 
 use std::ffi::OsString;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use config::{Config, ConfigError, File, FileFormat, Map, Source, Value};
@@ -58,10 +59,23 @@ pub(super) fn merged(
     })
 }
 
+/// The longest file of settings that is read, in bytes: room for hundreds of thousands of accounts.
+const LONGEST: u64 = 64 * 1024 * 1024;
+
+/// Reads a file whole, but not one that never ends, such as a device.
+pub(super) fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let mut file = std::fs::File::open(path)?.take(LONGEST);
+    if file.read_to_string(&mut text)? as u64 == LONGEST {
+        return Err(io::Error::other("it is longer than 64 MiB"));
+    }
+    Ok(text)
+}
+
 /// Reads a TOML file; `place` says what named it.
 pub(super) fn read_toml(path: &Path, place: &str) -> Result<Table, SettingsError> {
     let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| SettingsError::Unreadable {
+    let text = read_text(path).map_err(|error| SettingsError::Unreadable {
         place: place.to_owned(),
         path: shown.clone(),
         why: error.to_string(),

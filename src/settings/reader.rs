@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::time::Duration;
 
 use config::{Value, ValueKind};
 
 use super::SettingsError;
 use super::environment::{ENV_PREFIX, env_name};
-use super::layers::Table;
+use super::layers::{Table, read_text};
 
 /// One section of the settings, such as `[amqp]`, being read.
 pub(super) struct Section<'a> {
@@ -236,7 +237,7 @@ impl<'a> Section<'a> {
     fn secret_in_file(&self, key: &str, named: &Value) -> Result<Text, SettingsError> {
         let place = self.place(key, named.origin());
         let path = text_in(named).ok_or_else(|| self.error(key, "no text", "a file's name"))?;
-        let text = std::fs::read_to_string(path).map_err(|error| SettingsError::Unreadable {
+        let text = read_text(Path::new(path)).map_err(|error| SettingsError::Unreadable {
             place: place.clone(),
             path: path.to_owned(),
             why: error.to_string(),

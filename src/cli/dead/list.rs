@@ -7,12 +7,12 @@ use jiff::Timestamp;
 
 use crate::intake::dead::{DeadQueue, Facts, Fate};
 
-use super::escape;
 use super::line::Line;
 use super::problem::Problem;
 use super::report::{interrupted, print};
 use super::select::{Ages, Selection};
 use super::{CARRIED_OUT, NOT_FINISHED, table};
+use crate::cli::escape;
 
 /// The most reasons that are counted by name: they come from outside.
 const MOST_REASONS: usize = 50;

@@ -8,7 +8,8 @@ use thiserror::Error;
 use crate::intake::dead::{DeadError, Digest};
 use crate::intake::{IntakeError, Verdict};
 
-use super::{NOT_FINISHED, escape};
+use super::NOT_FINISHED;
+use crate::cli::escape;
 
 /// The most messages that an error names.
 const MOST_NAMED: usize = 8;

@@ -9,11 +9,11 @@ use crate::intake::Outgoing;
 use crate::intake::dead::{DeadQueue, Fate, Letter};
 
 use super::chosen::Chosen;
-use super::escape;
 use super::problem::Problem;
 use super::reading::Reading;
 use super::report::Report;
 use super::select::Which;
+use crate::cli::escape;
 
 /// What to replay, and how.
 #[derive(Debug, clap::Args)]

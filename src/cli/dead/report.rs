@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use crate::intake::dead::{End, Passed};
 
+use super::NOT_FINISHED;
 use super::problem::{Problem, TOLD_TO_STOP};
-use super::{NOT_FINISHED, escape};
+use crate::cli::escape;
 
 /// What a command did.
 #[derive(Debug, Default, Serialize)]

@@ -17,7 +17,8 @@ use super::problem::Problem;
 use super::reading::Reading;
 use super::report::{interrupted, print, print_bytes};
 use super::select::Resolving;
-use super::{CARRIED_OUT, age as ages, escape};
+use super::{CARRIED_OUT, age as ages};
+use crate::cli::escape;
 
 /// What to show.
 #[derive(Debug, clap::Args)]

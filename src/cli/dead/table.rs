@@ -7,8 +7,9 @@ use jiff::Timestamp;
 
 use crate::intake::dead::Facts;
 
+use super::age;
 use super::line::age as age_of;
-use super::{age, escape};
+use crate::cli::escape;
 
 const HEAD: [&str; 7] = [
     "REFERENCE",

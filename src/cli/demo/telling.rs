@@ -117,8 +117,16 @@ pub fn in_all(ending: &Ending) -> String {
         (lost, 0) => format!("{} LOST", grouped(lost)),
         (lost, doubled) => format!("{} LOST and {} DOUBLED", grouped(lost), grouped(doubled)),
     };
+    let stopped = if ending.interrupted {
+        format!(
+            "Stopped after {} s, before the end. ",
+            ending.lasted.as_secs()
+        )
+    } else {
+        String::new()
+    };
     format!(
-        "Of {} offered {} were dispatched{} and {} are still waiting; {fate}.",
+        "{stopped}Of {} offered {} were dispatched{} and {} are still waiting; {fate}.",
         count(sum(record.offered), "message"),
         grouped(sum(record.dispatched)),
         shares(&record.by_worker),

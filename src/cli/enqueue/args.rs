@@ -10,8 +10,10 @@ use crate::cli::values::{account, channel, origin, priority, region};
 
 const HELP: &str = "\
 Examples:
-  lanekeeper enqueue contacts.csv --account acme --channel sms --origin campaign --batch spring
-        queue the rows of a spreadsheet saved as \"CSV UTF-8\", with at least the columns to and body
+  lanekeeper enqueue contacts.csv \\
+      --account acme --channel sms --origin campaign --batch spring
+        queue the rows of a spreadsheet saved as \"CSV UTF-8\", with at least
+        the columns to and body
   lanekeeper enqueue contacts.csv … --dry-run
         check every row and count, without a broker
   lanekeeper enqueue contacts.csv … --resume
@@ -19,40 +21,48 @@ Examples:
   lanekeeper enqueue numbers.csv … --body \"We open at nine.\"
         one text for all rows that have none
   lanekeeper enqueue contacts.csv … --region GB
-        take 07700 900123 for a number of Great Britain; it is queued as +447700900123
+        take 07700 900123 for a number of Great Britain; it is queued as
+        +447700900123
 
 The file is CSV (comma, semicolon or tab) or JSON lines, told from its first line:
-  to,body                         {\"to\":\"+447700900123\",\"body\":\"Your table is booked\"}
-  +447700900123,See you at 7      {\"to\":\"+447700900124\",\"content\":{\"template\":7}}
+  to,body
+  +447700900123,See you at 7
+or
+  {\"to\":\"+447700900123\",\"body\":\"See you at 7\"}
+  {\"to\":\"+447700900124\",\"content\":{\"template\":7}}
 Fields of a row:
   to, and body or content    required
   channel, from, service_id, category, campaign_id, journey_id, priority
                              instead of the options of that name
   metadata, recipient_timezone, not_before, expires_at
-                             see docs/ARCHITECTURE.md; id, account_id, origin, batch_id and
-                             enqueued_at belong to the batch and may not stand in a row
+                             see docs/PUBLISHING.md
+  id, account_id, origin, batch_id, enqueued_at
+                             belong to the batch, and may not stand in a row
   any other column of a CSV file goes to metadata, under its header's name
 
-The job of the row on line N of the file gets the id BATCH-N. Workers recognise an id that they have
-sent and do not send it again while they remember it (claims.life_s). So use a new --batch for new
-content, also for rows that you have corrected.
+The job of the row on line N of the file gets the id BATCH-N. Workers recognise an id that they \
+have sent and do not send it again while they remember it (claims.life_s). So use a new --batch \
+for new content, also for rows that you have corrected.
 
-How far a run has come is kept beside the file, in FILE.ACCOUNT.BATCH.lanekeeper.json (or --state).
-It holds no recipients. After an interruption --resume goes on from there: at most the 2,000 rows
-that were on their way are queued a second time, byte for byte as before. A batch that was queued to
-its end is not queued again unless --restart is given; as long as neither the file nor the options
-have changed, its jobs keep their ids and the enqueued_at of the first run.
+How far a run has come is kept beside the file, in FILE.ACCOUNT.BATCH.lanekeeper.json (or \
+--state). It holds no recipients. After an interruption --resume goes on from there: at most the \
+2,000 rows that were on their way are queued a second time, byte for byte as before. A batch that \
+was queued to its end is not queued again unless --restart is given; as long as neither the file \
+nor the options have changed, its jobs keep their ids and the enqueued_at of the first run.
 
 Exit codes:
   0    every good row is queued, now or by an earlier run
-  1    stopped part-way, or never begun, by the broker or by a read or write that failed;
-       the state says where: --resume
-  2    wrong usage or settings, or a file that was refused as a whole; nothing was queued
+  1    stopped part-way, or never begun, by the broker or by a read or write
+       that failed; the state says where: --resume
+  2    wrong usage or settings, or a file that was refused as a whole; nothing
+       was queued
   3    rows were rejected, and all others queued
-  4    nothing was queued, somebody has to decide: an earlier run did not finish, the file or the
-       options have changed since, or another run is at work
-  130  stopped by Ctrl-C (SIGINT), 143 by SIGTERM: what was on its way is settled, the state says
-       where it stopped: --resume. A second signal does not wait";
+  4    nothing was queued, somebody has to decide: an earlier run did not
+       finish, the file or the options have changed since, or another run is
+       at work
+  130  stopped by Ctrl-C (SIGINT), 143 by SIGTERM: what was on its way is
+       settled, the state says where it stopped: --resume. A second signal
+       does not wait";
 
 /// Queue a file of messages: CSV or JSON lines, one message per row.
 #[derive(Debug, clap::Args)]
@@ -155,7 +165,7 @@ pub(super) struct Output {
     /// Print one JSON object about the run, rejected rows included, and no progress
     #[arg(long)]
     pub(super) json: bool,
-    /// Print nothing but what went wrong
+    /// Print nothing if all went well
     #[arg(long)]
     pub(super) quiet: bool,
 }

@@ -9,6 +9,9 @@ use thiserror::Error;
 
 use super::state::{State, VERSION};
 
+/// A state has less than a thousand bytes; what is longer than this is none.
+const LONGEST: u64 = 64 * 1024;
+
 /// Why the state cannot be used.
 #[derive(Debug, Error)]
 pub(super) enum StateError {
@@ -62,6 +65,7 @@ impl StateFile {
     /// # Errors
     /// [`StateError`]; nothing is changed then.
     pub(super) fn open(path: &Path) -> Result<(Self, Option<State>), StateError> {
+        refuse_what_is_no_state(path)?;
         let file = Self {
             path: path.to_owned(),
             lock: Lock::take(path)?,
@@ -116,6 +120,16 @@ impl StateFile {
             self.lock.directory.sync_all()?;
         }
         Ok(())
+    }
+}
+
+/// Reading a pipe or a device might never end. What does not exist yet is no matter.
+fn refuse_what_is_no_state(path: &Path) -> Result<(), StateError> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() || found.len() > LONGEST => {
+            Err(StateError::Foreign(path.to_owned()))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -237,6 +251,14 @@ mod tests {
         let path = directory.path().join("a.json");
         std::fs::write(beside(&path, ".lock"), "").unwrap();
         assert!(StateFile::open(&path).is_ok());
+    }
+
+    #[test]
+    fn what_might_have_no_end_is_not_read() {
+        assert!(matches!(
+            StateFile::open(Path::new("/dev/zero")),
+            Err(StateError::Foreign(_))
+        ));
     }
 
     #[test]

@@ -319,8 +319,10 @@ impl State {
         self.breaker.worked();
         for conclusion in conclusions {
             let account = self.accounts.get(&conclusion.account);
-            if account.is_some_and(|account| account.is_local(now.instant).is_some()) {
-                // Decisions do not look at the store's claims yet.
+            let is_local = account.is_some_and(|account| account.is_local(now.instant).is_some());
+            // What was sent is remembered here too: the next decision may have to do without the
+            // store. And decisions that do so already look at no other claims.
+            if is_local || matches!(conclusion.result, TryResult::Sent { .. }) {
                 self.claims.conclude(conclusion, now);
             } else {
                 self.claims.release(conclusion);

@@ -220,6 +220,18 @@ async fn while_the_store_is_away_this_process_remembers() {
     }
 }
 
+/// One decision that the store misses must not send again what the store knows as sent.
+#[tokio::test(start_paused = true)]
+async fn what_the_store_has_recorded_as_sent_is_known_without_it() {
+    let rig = Rig::new(Mood::Works);
+    let (early, verdict) = rig.try_job("early").await;
+    assert_eq!(verdict, PASSES);
+    rig.conclude("early", early, sent()).await;
+    rig.store.become_(Mood::Fails(StoreError::TimedOut));
+    let again = rig.try_job("early").await.1;
+    assert!(matches!(again, Verdict::Duplicate(_)), "{again:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn ends_of_tries_without_a_send_are_made_up_for_too() {
     let rig = Rig::new(Mood::Works);
