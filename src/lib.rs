@@ -6,6 +6,7 @@ pub mod batch;
 pub mod carrier;
 pub mod cli;
 pub mod clock;
+pub mod digest;
 pub mod dispatch;
 pub mod domain;
 pub mod embedded;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Gauge, Histogram, Meter};
 
-use crate::domain::{Failure, Field, Lane, Limit, MeterMode, Outcome, Refusal};
+use crate::domain::{Failure, Field, Lane, Limit, MeterMode, Outcome, Refusal, TRAFFIC_LANE};
 use crate::meter::StoreError;
 
 /// Why a second send of a job was seen. A closed list: metric labels come from it.
@@ -37,7 +37,7 @@ impl DuplicateKind {
 }
 
 /// The fields whose unrecognised values decide no lane.
-pub const HINT_FIELDS: [&str; 3] = ["traffic_lane", "priority", "origin"];
+pub const HINT_FIELDS: [&str; 3] = [TRAFFIC_LANE, "priority", "origin"];
 
 /// Every outcome with each of its reasons, for labels.
 #[must_use]

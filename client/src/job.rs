@@ -10,10 +10,9 @@ use thiserror::Error;
 
 pub use json::MAX_JOB_BYTES;
 
-use crate::{AccountId, Channel, Hint, JobId, Lane, LaneHints, LaneRule, Origin, Priority};
-
-/// The entry of a job's metadata that names its lane.
-pub const TRAFFIC_LANE: &str = "traffic_lane";
+use crate::{
+    AccountId, Channel, Hint, JobId, Lane, LaneHints, LaneRule, Origin, Priority, TRAFFIC_LANE,
+};
 
 /// Why a job could not be sent as it is. Holds nothing of the job but its size.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The entry of a job's metadata that names its lane.
+pub const TRAFFIC_LANE: &str = "traffic_lane";
+
 /// One of the two kinds of traffic that share an account's budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lane {
@@ -150,7 +153,7 @@ impl LaneRule {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::TrafficLane => "traffic_lane",
+            Self::TrafficLane => TRAFFIC_LANE,
             Self::Priority => "priority",
             Self::Origin => "origin",
             Self::Default => "default",
@@ -173,7 +176,7 @@ impl UnrecognisedHints {
     /// The names of the fields that were not understood.
     pub fn fields(self) -> impl Iterator<Item = &'static str> {
         [
-            (self.traffic_lane, "traffic_lane"),
+            (self.traffic_lane, TRAFFIC_LANE),
             (self.priority, "priority"),
             (self.origin, "origin"),
         ]

@@ -16,8 +16,10 @@ pub mod wire;
 pub use channel::Channel;
 pub use error::{ConnectError, PublishError, Verdict};
 pub use id::{AccountId, IdError, JobId};
-pub use job::{Job, JobError, MAX_JOB_BYTES, TRAFFIC_LANE};
-pub use lane::{Hint, Lane, LaneHints, LaneRule, Origin, Priority, UnrecognisedHints};
+pub use job::{Job, JobError, MAX_JOB_BYTES};
+pub use lane::{
+    Hint, Lane, LaneHints, LaneRule, Origin, Priority, TRAFFIC_LANE, UnrecognisedHints,
+};
 pub use names::{Prefix, PrefixError, routing_key};
 pub use options::Options;
 pub use publisher::Publisher;

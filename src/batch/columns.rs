@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lanekeeper_client::TRAFFIC_LANE;
+use crate::domain::TRAFFIC_LANE;
 
 use super::cells::{Cells, trim};
 use super::error::FileError;

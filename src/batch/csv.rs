@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use lanekeeper_client::TRAFFIC_LANE;
+use crate::domain::TRAFFIC_LANE;
 use serde_json::value::RawValue;
 
 use super::cells::{Cells, trim};

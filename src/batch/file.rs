@@ -8,7 +8,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::MAX_ROW;
-use super::digest::Digest;
 use super::error::FileError;
 use super::header::Header;
 use super::lines::Lines;
@@ -17,6 +16,7 @@ use super::rows::{Notation, RowOptions, Rows};
 use super::shape::{LOOKED_AT, mistaken};
 use super::shared::Batch;
 use super::survey::{Survey, survey};
+use crate::digest::Digest;
 
 /// How a file writes its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

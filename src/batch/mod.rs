@@ -7,7 +7,6 @@
 mod cells;
 mod columns;
 mod csv;
-mod digest;
 mod error;
 mod file;
 mod header;
@@ -24,7 +23,7 @@ mod stamp;
 mod survey;
 mod template;
 
-pub use digest::Digest;
+pub use crate::digest::Digest;
 pub use error::{FileError, RowError};
 pub use file::{BatchFile, Format, is_standard_input};
 pub use rows::{Row, RowOptions, RowOutcome, Rows};

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::digest::Digest;
 use super::error::FileError;
 use super::lines::{LineEnd, Place, Section};
 use super::stamp::Stamp;
+use crate::digest::Digest;
 
 /// How many bytes are looked at a time.
 const AT_A_TIME: usize = 64 * 1024;

@@ -117,7 +117,7 @@ pub async fn run(settings: Settings, args: Args) -> anyhow::Result<ExitCode> {
         () = stop.stages.hard.cancelled() => Err(Problem::CutShort),
     };
     let code = result.unwrap_or_else(|problem| {
-        eprintln!("error: {problem}");
+        super::complain(&problem);
         problem.exit_code()
     });
     Ok(as_signalled(code, stop.signal()).into())

@@ -34,7 +34,7 @@ use self::stage::{Cast, Stage};
 use self::table::LaneNames;
 use self::tally::Second;
 use super::values::{channel, region};
-use super::{USAGE, escape};
+use super::{USAGE, complain};
 use crate::batch::FileError;
 use crate::domain::{AccountId, Budget, Ceilings, Channel, Lane, Region, Reserve};
 
@@ -196,7 +196,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(path) => match read(path, &args, cast) {
             Ok(contents) => of_file(contents, &args, cast),
             Err(error) => {
-                eprintln!("error: {}", escape::block(&error.to_string()));
+                complain(&error);
                 return Ok(USAGE.into());
             }
         },

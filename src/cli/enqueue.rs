@@ -26,7 +26,7 @@ use tokio::time::Instant;
 pub use args::Args;
 
 use crate::batch::{Batch, BatchFile, FileError, RowOptions, Rows};
-use crate::cli::escape;
+use crate::cli::{complain, escape};
 use crate::intake::{AmqpOptions, Endpoint, Feed, IntakeError, Names};
 use crate::settings::Settings;
 
@@ -69,7 +69,7 @@ pub async fn run(settings: Settings, args: &Args) -> anyhow::Result<ExitCode> {
 fn show(report: &Report, output: &args::Output) {
     let mut out = io::stdout().lock();
     if let Some(error) = &report.error {
-        eprintln!("error: {}", escape::block(error));
+        complain(error);
     }
     if output.json {
         if let Ok(line) = escape::json(report) {

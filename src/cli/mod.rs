@@ -6,11 +6,13 @@ pub mod dead;
 pub mod demo;
 pub mod enqueue;
 mod escape;
+mod pipeline;
 mod stop;
 mod values;
 pub mod worker;
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -104,7 +106,7 @@ pub fn main(
         // It plays with the defaults, whatever the settings are.
         (Command::Demo(args), _) => block_on(None, demo::run(args)),
         (_, Err(error)) => {
-            eprintln!("error: {}", escape::block(&error.to_string()));
+            complain(&error);
             return USAGE.into();
         }
         (Command::Worker, Ok(settings)) => block_on(settings.worker.threads, worker::run(settings)),
@@ -112,9 +114,14 @@ pub fn main(
         (Command::Dead(args), Ok(settings)) => block_on(None, dead::run(settings, args)),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("error: {}", escape::block(&format!("{error:#}")));
+        complain(&format!("{error:#}"));
         ExitCode::FAILURE
     })
+}
+
+/// Says what went wrong. It may name what comes from outside, such as files.
+fn complain(error: &(impl Display + ?Sized)) {
+    eprintln!("error: {}", escape::block(&error.to_string()));
 }
 
 /// A command that tells its result itself needs no account of its connections, unless asked for one.

@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use crate::accounts::Directory;
 use crate::carrier::AnyCarrier;
 use crate::clock::SystemClock;
-use crate::dispatch::{Fleet, FleetCarrier, Pipeline, PipelineOptions, RetryPolicy};
-use crate::domain::Lane;
+use crate::dispatch::{Fleet, Pipeline};
+use crate::domain::{AccountId, Lane};
 use crate::intake::{AmqpBroker, Intake};
-use crate::meter::{CounterStore, Failover, FailoverOptions, RedisOptions, RedisStore};
+use crate::meter::{CounterStore, Failover, RedisOptions, RedisStore};
 use crate::ops::{self, LaneReadiness, Metrics, Readiness, Shutdown};
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
@@ -94,21 +94,17 @@ fn leave_by(shutdown: &Shutdown) -> Instant {
 type WorkerPipeline = Pipeline<AmqpBroker, Failover<RedisStore>, AnyCarrier, SystemClock>;
 
 async fn meter(settings: &Settings, telemetry: Telemetry) -> anyhow::Result<Failover<RedisStore>> {
-    let claim_life = settings.claims.life.unwrap_or_default();
+    let options = super::pipeline::failover(settings);
     let store = RedisStore::new(RedisOptions {
         prefix: format!("{}:", settings.redis.prefix),
         timeout: settings.redis.timeout,
         connect_timeout: settings.redis.connect_timeout,
-        claim_life,
+        claim_life: options.claim_life,
         ..RedisOptions::at(settings.redis.url.expose().as_str())
     })?;
     // The first connection takes longer than a decision may. If there is none yet, that is no
     // reason not to start.
     let _ = timeout(FIRST_CONTACT, store.probe()).await;
-    let options = FailoverOptions {
-        claim_life,
-        ..FailoverOptions::default()
-    };
     Ok(Failover::new(
         store,
         options,
@@ -125,7 +121,9 @@ fn pipeline(
 ) -> anyhow::Result<WorkerPipeline> {
     let clock = Arc::new(SystemClock);
     let fleet = fleet(settings, &clock)?;
-    let options = pipeline_options(settings);
+    let directory = Directory::from_settings(settings);
+    let ceilings = Arc::new(move |account: &AccountId| directory.ceilings(account));
+    let options = super::pipeline::options(settings, ceilings, fastrand::u64(..));
     Ok(Pipeline::new(
         Arc::new(broker),
         meter,
@@ -136,35 +134,13 @@ fn pipeline(
     )?)
 }
 
-fn pipeline_options(settings: &Settings) -> PipelineOptions {
-    let directory = Directory::from_settings(settings);
-    PipelineOptions {
-        prefetch: usize::from(settings.amqp.prefetch),
-        sheds_per_second: Lane::ALL.map(|lane| settings.lanes.sheds_per_second(lane)),
-        retry: RetryPolicy {
-            max_attempts: settings.jobs.max_attempts,
-            base: settings.jobs.retry_base,
-            longest_here: settings.jobs.park_above,
-        },
-        announce_outcomes: settings.outcomes.enabled,
-        ceilings: Arc::new(move |account| directory.ceilings(account)),
-        try_seed: fastrand::u64(..),
-    }
-}
-
 fn fleet(settings: &Settings, clock: &Arc<SystemClock>) -> anyhow::Result<Fleet<AnyCarrier>> {
     let mut carriers = Vec::new();
     for (name, carrier) in settings.carriers.iter() {
         let clock = Arc::clone(clock) as Arc<_>;
         let cap = settings.jobs.retry_after_cap;
         let adapter = AnyCarrier::open(name, carrier, cap, clock, fastrand::Rng::new())?;
-        carriers.push(FleetCarrier {
-            name: Arc::clone(name),
-            adapter: Arc::new(adapter),
-            max_in_flight: usize::from(carrier.max_in_flight),
-            timeout: carrier.timeout,
-            breaker: carrier.breaker,
-        });
+        carriers.push(super::pipeline::carrier(name, carrier, adapter));
     }
     let names: Vec<_> = carriers
         .iter()

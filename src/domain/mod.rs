@@ -20,7 +20,7 @@ pub use headers::JobHeaders;
 pub use job::{Content, Decoded, Job, JobHead, Payload};
 pub use lanekeeper_client::{
     AccountId, Channel, Hint, IdError, JobId, Lane, LaneHints, LaneRule, Origin, Priority,
-    UnrecognisedHints,
+    TRAFFIC_LANE, UnrecognisedHints,
 };
 pub use outcome::{Failure, Field, Outcome, Refusal};
 pub use phone::{PhoneError, Region, normalise_number, normalise_sender};

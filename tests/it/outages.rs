@@ -28,6 +28,13 @@ fn marketing(id: String) -> Offer {
     Offer::marketing(ACCOUNT, id)
 }
 
+/// So many jobs, half of them passwords, which come first.
+fn of_both_lanes(count: usize) -> Vec<Offer> {
+    let codes = Offer::many(count / 2, "code", otp);
+    let bulk = Offer::many(count / 2, "bulk", marketing);
+    [codes, bulk].concat()
+}
+
 /// A way in which Redis can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RedisFault {
@@ -241,12 +248,7 @@ async fn a_broker_restart_under_load_loses_nothing() {
     let scene = scene.set("LANES__BUDGET_PER_SECOND", 200);
     let mut cluster = Cluster::start(2, &scene.config).await;
     let publisher = scene.publisher().await;
-    publisher
-        .publish_all(&Offer::many(JOBS / 2, "code", otp))
-        .await;
-    publisher
-        .publish_all(&Offer::many(JOBS / 2, "bulk", marketing))
-        .await;
+    publisher.publish_all(&of_both_lanes(JOBS)).await;
     scene.stub.wait_for(300, 20 * SECOND).await;
 
     let unready = eventually("readiness is false", 10 * SECOND, async || {
@@ -262,10 +264,7 @@ async fn a_broker_restart_under_load_loses_nothing() {
     scene.stub.wait_for(before + 1, 10 * SECOND).await;
     let consuming = returned.elapsed();
     scene.stub.wait_for(JOBS, 60 * SECOND).await;
-    eventually("all queues empty", 10 * SECOND, async || {
-        scene.queues().await.all_ready().await == 0
-    })
-    .await;
+    scene.assert_drained().await;
     let duplicates = scene.stub.duplicates();
     let prevented = [("kind", "prevented")];
     println!(
@@ -301,12 +300,7 @@ async fn ten_killed_workers_lose_nothing_and_count_what_they_repeat() {
     scene.stub.set_latency(Duration::from_millis(40));
     let mut cluster = Cluster::start(3, &scene.config).await;
     let publisher = scene.publisher().await;
-    publisher
-        .publish_all(&Offer::many(JOBS / 2, "code", otp))
-        .await;
-    publisher
-        .publish_all(&Offer::many(JOBS / 2, "bulk", marketing))
-        .await;
+    publisher.publish_all(&of_both_lanes(JOBS)).await;
 
     let possible = [("kind", "possible")];
     let mut counted = 0;
@@ -323,10 +317,7 @@ async fn ten_killed_workers_lose_nothing_and_count_what_they_repeat() {
     assert!(at_last_kill < JOBS, "the kills came too late to matter");
     // Without the workers' deaths the rest is only a matter of time.
     scene.stub.wait_for(JOBS, 60 * SECOND).await;
-    eventually("all queues empty", 10 * SECOND, async || {
-        scene.queues().await.all_ready().await == 0
-    })
-    .await;
+    scene.assert_drained().await;
     counted += cluster
         .count("lanekeeper_duplicates_total", &possible)
         .await;

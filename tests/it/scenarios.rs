@@ -79,10 +79,7 @@ async fn a_campaign_over_budget_leaves_the_reserve_to_passwords() {
     assert!(p99 < Duration::from_millis(100), "p99 {p99:?}");
     assert_eq!(scene.stub.count(), 2_650, "{:?}", scene.stub.duplicates());
     assert_eq!(cluster.count(FALLBACKS, &[]).await, 0);
-    eventually("all queues empty", 10 * SECOND, async || {
-        scene.queues().await.all_ready().await == 0
-    })
-    .await;
+    scene.assert_drained().await;
     cluster.stop().await;
     scene.end().await;
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::digest::hex;
 use crate::intake::dead::Facts;
 
 /// What is known of a message without its body.
@@ -55,13 +56,9 @@ pub(super) enum BodyLine<'a> {
 
 impl<'a> BodyLine<'a> {
     pub(super) fn of(body: &'a [u8]) -> Self {
-        use std::fmt::Write as _;
         match std::str::from_utf8(body) {
             Ok(text) => Self::Body(text),
-            Err(_) => Self::BodyHex(body.iter().fold(String::new(), |mut hex, byte| {
-                write!(hex, "{byte:02x}").expect("writing to a text does not fail");
-                hex
-            })),
+            Err(_) => Self::BodyHex(hex(body)),
         }
     }
 }

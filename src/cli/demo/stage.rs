@@ -16,12 +16,13 @@ use super::scenario::Offer;
 use super::tally::{ByLane, Tally};
 use super::watch::{WatchedCarrier, WatchedMeter};
 use crate::carrier::AnyCarrier;
+use crate::cli::pipeline;
 use crate::clock::SystemClock;
 use crate::dispatch::ports::Meter;
-use crate::dispatch::{Fleet, FleetCarrier, Pipeline, PipelineOptions, RetryPolicy};
-use crate::domain::{Ceilings, JobHeaders, JobId, Lane, Limit, Outcome};
+use crate::dispatch::{Fleet, Pipeline};
+use crate::domain::{AccountId, Ceilings, JobHeaders, JobId, Limit, Outcome};
 use crate::embedded::{Delays, EmbeddedQueues};
-use crate::meter::{Failover, FailoverOptions, MemoryStore};
+use crate::meter::{Failover, MemoryStore};
 use crate::settings::{CarrierKind, DEFAULT_CARRIER, Settings};
 use crate::telemetry::Telemetry;
 
@@ -60,13 +61,9 @@ impl Stage {
     /// Never, unless the defaults were broken.
     pub fn open(cast: Cast) -> anyhow::Result<Self> {
         let settings = defaults()?;
-        let claim_life = settings.claims.life.unwrap_or_default();
-        let store = MemoryStore::new(claim_life, Arc::new(SystemClock));
+        let options = pipeline::failover(&settings);
+        let store = MemoryStore::new(options.claim_life, Arc::new(SystemClock));
         let telemetry = Telemetry::unexported();
-        let options = FailoverOptions {
-            claim_life,
-            ..FailoverOptions::default()
-        };
         let meter = |telemetry: &Telemetry| {
             let clock = Arc::new(SystemClock);
             Failover::new(store.clone(), options.clone(), clock, telemetry.clone())
@@ -108,7 +105,8 @@ impl Stage {
     ) -> anyhow::Result<()> {
         self.tally.joined();
         let mut random = fastrand::Rng::with_seed(cast.seed.wrapping_add(number as u64));
-        let options = options(cast, settings, random.u64(..));
+        let ceilings = Arc::new(move |_: &AccountId| Some(cast.ceilings));
+        let options = pipeline::options(settings, ceilings, random.u64(..));
         let (session, deliveries) = self.queues.connect(options.prefetch);
         let meter = WatchedMeter {
             meter,
@@ -150,13 +148,7 @@ impl Stage {
             tally: self.tally.clone(),
             worker,
         };
-        let carrier = FleetCarrier {
-            name: Arc::clone(name),
-            adapter: Arc::new(adapter),
-            max_in_flight: sandbox.max_in_flight.into(),
-            timeout: sandbox.timeout,
-            breaker: sandbox.breaker,
-        };
+        let carrier = pipeline::carrier(name, &sandbox, adapter);
         Ok(Fleet::new(vec![carrier], |_| 0))
     }
 
@@ -246,19 +238,4 @@ impl Identified {
 pub(super) fn defaults() -> anyhow::Result<Settings> {
     let nothing: [(&str, &str); 0] = [];
     Ok(Settings::load(None, nothing)?)
-}
-
-fn options(cast: Cast, settings: &Settings, try_seed: u64) -> PipelineOptions {
-    PipelineOptions {
-        prefetch: settings.amqp.prefetch.into(),
-        sheds_per_second: Lane::ALL.map(|lane| settings.lanes.sheds_per_second(lane)),
-        retry: RetryPolicy {
-            max_attempts: settings.jobs.max_attempts,
-            base: settings.jobs.retry_base,
-            longest_here: settings.jobs.park_above,
-        },
-        announce_outcomes: true,
-        ceilings: Arc::new(move |_| Some(cast.ceilings)),
-        try_seed,
-    }
 }

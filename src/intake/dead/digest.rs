@@ -2,24 +2,24 @@
 
 use std::fmt;
 
-use sha2::{Digest as _, Sha256};
+use crate::digest::Digest as Sha256;
 
 /// The SHA-256 of a message's body. Its short form, the first 12 hexadecimal digits, is the
 /// message's reference: the same in every run, and for every copy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Digest([u8; 32]);
+pub struct Digest(Sha256);
 
 impl Digest {
     /// The fewest digits that may stand for a reference.
     pub const SHORTEST: usize = 6;
 
-    /// The bytes of a reference.
-    const SHORT: usize = 6;
+    /// The digits of a reference.
+    const SHORT: usize = 12;
 
     /// The digest of a body.
     #[must_use]
     pub fn of(body: &[u8]) -> Self {
-        Self(Sha256::digest(body).into())
+        Self(Sha256::of(body))
     }
 
     /// Whether these are its first digits, and enough of them.
@@ -31,14 +31,14 @@ impl Digest {
     /// All 64 digits.
     #[must_use]
     pub fn in_full(&self) -> String {
-        hex(&self.0)
+        self.0.to_string()
     }
 }
 
 /// The reference.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&hex(&self.0[..Self::SHORT]))
+        f.pad(&self.in_full()[..Self::SHORT])
     }
 }
 
@@ -46,14 +46,6 @@ impl fmt::Debug for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Digest({self})")
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a text does not fail");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde::de::{Deserialize, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::MAX_PAYLOAD;
-use crate::domain::{Field, Hint, Lane, LaneHints, Origin, Priority};
+use crate::domain::{Field, Hint, Lane, LaneHints, Origin, Priority, TRAFFIC_LANE};
 
 /// The known fields of a message, each still as its JSON text.
 pub(super) struct Fields<'a> {
@@ -178,14 +178,14 @@ fn hint<T>(value: Value<'_>, parse: impl Fn(&str) -> Option<T>) -> Hint<T> {
 /// `traffic_lane` in a job's metadata, which may hold anything else besides.
 fn traffic_lane(metadata: &str) -> Hint<Lane> {
     let bytes = metadata.as_bytes();
-    let may_hold_it = memchr::memmem::find(bytes, b"traffic_lane").is_some();
+    let may_hold_it = memchr::memmem::find(bytes, TRAFFIC_LANE.as_bytes()).is_some();
     let may_spell_it_in_escapes = memchr::memchr(b'\\', bytes).is_some();
     if !may_hold_it && !may_spell_it_in_escapes {
         return Hint::Absent;
     }
     let entries: HashMap<String, &RawValue> = serde_json::from_str(metadata).unwrap_or_default();
     let value = entries
-        .get("traffic_lane")
+        .get(TRAFFIC_LANE)
         .map_or(Value::Absent, |raw| Value::of(raw));
     hint(value, Lane::parse)
 }

@@ -8,7 +8,7 @@ use super::queues::Queues;
 use super::stub::Stub;
 use super::watch::CounterWatch;
 use super::worker::{WorkerConfig, declare};
-use super::{amqp_url, redis_url, unique_prefix};
+use super::{amqp_url, eventually, redis_url, unique_prefix};
 
 /// The account of most jobs.
 pub const ACCOUNT: &str = "acme";
@@ -66,6 +66,13 @@ impl Scene {
 
     pub async fn watch(&self) -> CounterWatch {
         CounterWatch::start(&self.redis, &self.prefix, ACCOUNT).await
+    }
+
+    /// Every job has left the queues, or does so soon.
+    pub async fn assert_drained(&self) {
+        let queues = self.queues().await;
+        let empty = async || queues.all_ready().await == 0;
+        eventually("all queues empty", Duration::from_secs(10), empty).await;
     }
 
     /// Removes what it left in the broker.
