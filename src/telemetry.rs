@@ -45,16 +45,20 @@ pub fn all_outcomes() -> Vec<Outcome> {
     let plain = [
         Outcome::Dispatched,
         Outcome::Expired,
+        Outcome::Cancelled,
         Outcome::Dead,
         Outcome::Failed(Failure::CarrierRejected),
         Outcome::Failed(Failure::AttemptsExhausted),
         Outcome::Refused(Refusal::UnknownAccount),
+        Outcome::Refused(Refusal::OptedOut),
+        Outcome::Refused(Refusal::FrequencyCap),
+        Outcome::Refused(Refusal::QuietHours),
     ];
     let invalid = Field::ALL.map(|field| Outcome::Refused(Refusal::Invalid(field)));
     plain.into_iter().chain(invalid).collect()
 }
 
-const OUTCOMES: usize = 6 + Field::ALL.len();
+const OUTCOMES: usize = 10 + Field::ALL.len();
 
 /// One atomic counter per combination of two labels.
 #[derive(Debug)]

@@ -1,15 +1,20 @@
-//! What is known of accounts: their ceilings.
+//! What is known of accounts: what operators have laid down for each.
+
+mod policy;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::domain::{AccountId, Ceilings};
 use crate::settings::{Settings, UnknownAccount};
 
-/// The ceilings of every account, worked out once.
+pub use policy::{AccountPolicy, CapRule};
+
+/// The policy of every account, worked out once.
 #[derive(Debug, Clone)]
 pub struct Directory {
-    known: HashMap<AccountId, Ceilings>,
-    others: Option<Ceilings>,
+    known: HashMap<AccountId, Arc<AccountPolicy>>,
+    others: Option<Arc<AccountPolicy>>,
 }
 
 impl Directory {
@@ -17,21 +22,26 @@ impl Directory {
     #[must_use]
     pub fn from_settings(settings: &Settings) -> Self {
         let overrides = settings.accounts.overrides.iter();
-        let known = overrides.map(|(id, own)| (id.clone(), Ceilings::of(own.budget, own.reserve)));
+        let known = overrides.map(|(id, own)| {
+            let ceilings = Ceilings::of(own.budget, own.reserve);
+            (id.clone(), Arc::new(AccountPolicy::of(ceilings)))
+        });
         Self {
             known: known.collect(),
             others: match settings.accounts.unknown {
-                UnknownAccount::Default => Some(settings.lanes.ceilings()),
+                UnknownAccount::Default => {
+                    Some(Arc::new(AccountPolicy::of(settings.lanes.ceilings())))
+                }
                 UnknownAccount::Refuse => None,
             },
         }
     }
 
-    /// The account's ceilings; `None` when the policy is to refuse accounts that nobody has
-    /// configured, and this is one.
+    /// The account's policy; `None` when accounts that nobody has configured are to be refused,
+    /// and this is one.
     #[must_use]
-    pub fn ceilings(&self, account: &AccountId) -> Option<Ceilings> {
-        self.known.get(account).copied().or(self.others)
+    pub fn policy(&self, account: &AccountId) -> Option<Arc<AccountPolicy>> {
+        self.known.get(account).or(self.others.as_ref()).cloned()
     }
 }
 
@@ -47,8 +57,12 @@ mod tests {
         Directory::from_settings(&Settings::load(Some(file.path()), none).unwrap())
     }
 
-    fn both(ceilings: Option<Ceilings>) -> Option<(u32, u32)> {
-        ceilings.map(|of| (of.of_lane(Lane::Transactional), of.of_lane(Lane::Marketing)))
+    fn both(policy: Option<Arc<AccountPolicy>>) -> Option<(u32, u32)> {
+        let ceilings = policy?.ceilings;
+        Some((
+            ceilings.of_lane(Lane::Transactional),
+            ceilings.of_lane(Lane::Marketing),
+        ))
     }
 
     #[test]
@@ -57,7 +71,7 @@ mod tests {
             "[accounts.overrides.Acme]\nbudget_per_second = 10\n\
              [accounts.overrides.quiet]\nreserve_percent = 50\n",
         );
-        let of = |id| both(directory.ceilings(&AccountId::parse(id).unwrap()));
+        let of = |id| both(directory.policy(&AccountId::parse(id).unwrap()));
         assert_eq!(of("Acme"), Some((10, 8)));
         assert_eq!(of("quiet"), Some((100, 50)));
         assert_eq!(of("acme"), Some((100, 80)));
@@ -66,7 +80,7 @@ mod tests {
     #[test]
     fn unknown_accounts_are_refused_by_policy() {
         let directory = directory("[accounts]\nunknown = \"refuse\"\n[accounts.overrides.Acme]\n");
-        let of = |id| both(directory.ceilings(&AccountId::parse(id).unwrap()));
+        let of = |id| both(directory.policy(&AccountId::parse(id).unwrap()));
         assert_eq!(of("Acme"), Some((100, 80)));
         assert_eq!(of("acme"), None);
     }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::dispatch::{CeilingsOf, FleetCarrier, PipelineOptions, RetryPolicy};
+use crate::dispatch::{FleetCarrier, PipelineOptions, PolicyOf, RetryPolicy};
 use crate::domain::Lane;
 use crate::meter::FailoverOptions;
 use crate::settings::{Carrier, Settings};
 
 /// How a worker takes, sheds and tries again. `try_seed` tells its tries from those of others.
-pub(super) fn options(settings: &Settings, ceilings: CeilingsOf, try_seed: u64) -> PipelineOptions {
+pub(super) fn options(settings: &Settings, policy: PolicyOf, try_seed: u64) -> PipelineOptions {
     PipelineOptions {
         prefetch: usize::from(settings.amqp.prefetch),
         sheds_per_second: Lane::ALL.map(|lane| settings.lanes.sheds_per_second(lane)),
@@ -18,7 +18,7 @@ pub(super) fn options(settings: &Settings, ceilings: CeilingsOf, try_seed: u64) 
             longest_here: settings.jobs.park_above,
         },
         announce_outcomes: settings.outcomes.enabled,
-        ceilings,
+        policy,
         try_seed,
     }
 }

@@ -122,8 +122,8 @@ fn pipeline(
     let clock = Arc::new(SystemClock);
     let fleet = fleet(settings, &clock)?;
     let directory = Directory::from_settings(settings);
-    let ceilings = Arc::new(move |account: &AccountId| directory.ceilings(account));
-    let options = super::pipeline::options(settings, ceilings, fastrand::u64(..));
+    let policy = Arc::new(move |account: &AccountId| directory.policy(account));
+    let options = super::pipeline::options(settings, policy, fastrand::u64(..));
     Ok(Pipeline::new(
         Arc::new(broker),
         meter,

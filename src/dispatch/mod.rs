@@ -29,7 +29,7 @@ mod test_support;
 mod waiting;
 
 pub use fleet::{Fleet, FleetCarrier};
-pub use options::{CeilingsOf, PipelineOptions};
+pub use options::{PipelineOptions, PolicyOf};
 pub use pipeline::Pipeline;
 pub use retry::{Retry, RetryPolicy};
 pub use slots::{Slots, TooFewSlots};

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::retry::RetryPolicy;
+use crate::accounts::AccountPolicy;
 use crate::domain::{AccountId, Ceilings};
 
-/// Looks an account's ceilings up; `None` when it is unknown and unknown accounts are refused.
-pub type CeilingsOf = Arc<dyn Fn(&AccountId) -> Option<Ceilings> + Send + Sync>;
+/// Looks an account's policy up; `None` when it is unknown and unknown accounts are refused.
+pub type PolicyOf = Arc<dyn Fn(&AccountId) -> Option<Arc<AccountPolicy>> + Send + Sync>;
 
 /// The pipeline's settings.
 #[derive(Clone)]
@@ -22,7 +23,7 @@ pub struct PipelineOptions {
     /// Whether outcome events are published.
     pub announce_outcomes: bool,
     /// The accounts.
-    pub ceilings: CeilingsOf,
+    pub policy: PolicyOf,
     /// What makes try ids differ from those of other workers.
     pub try_seed: u64,
 }
@@ -30,6 +31,12 @@ pub struct PipelineOptions {
 impl PipelineOptions {
     /// The longest that a transactional job is held for its account's window.
     pub const LONGEST_HOLD: Duration = Duration::from_millis(1200);
+
+    /// The account's ceilings; `None` when its jobs are refused.
+    #[must_use]
+    pub fn ceilings(&self, account: &AccountId) -> Option<Ceilings> {
+        (self.policy)(account).map(|policy| policy.ceilings)
+    }
 
     /// How many transactional jobs are held at once: a quarter of the prefetch.
     #[must_use]

@@ -75,6 +75,7 @@ impl<M: Meter, C: Send + Sync + 'static, K: Clock> Recorder<M, C, K> {
             id: head.id.clone(),
             try_id: finished.attempt.try_id,
             result,
+            frees: Vec::new(),
         }
     }
 

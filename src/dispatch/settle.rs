@@ -64,6 +64,7 @@ impl Settlement {
             attempts: self.attempts,
             sheds: self.sheds,
             settled_at: self.settled_at,
+            next_allowed_at: None,
         }
     }
 }

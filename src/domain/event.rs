@@ -25,6 +25,8 @@ pub struct OutcomeEvent<'a> {
     pub sheds: u32,
     /// When it ended.
     pub settled_at: Timestamp,
+    /// When the gate that refused it will let the recipient's next message pass.
+    pub next_allowed_at: Option<Timestamp>,
 }
 
 impl Serialize for OutcomeEvent<'_> {
@@ -45,7 +47,7 @@ impl Serialize for OutcomeEvent<'_> {
             sheds: self.sheds,
             enqueued_at: self.head.enqueued_at.map(Millis),
             settled_at: Millis(self.settled_at),
-            next_allowed_at: None,
+            next_allowed_at: self.next_allowed_at.map(Millis),
             campaign_id: self.head.campaign_id.as_deref(),
             journey_id: self.head.journey_id.as_deref(),
             batch_id: self.head.batch_id.as_deref(),
@@ -87,7 +89,7 @@ impl Serialize for Millis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AccountId, Failure, JobId, Lane, LaneRule};
+    use super::super::{AccountId, Failure, JobId, Lane, LaneRule, Origin};
     use super::*;
 
     #[test]
@@ -98,6 +100,7 @@ mod tests {
             channel: "sms".into(),
             lane: Lane::Marketing,
             lane_rule: LaneRule::Origin,
+            origin: Some(Origin::Campaign),
             enqueued_at: Some("2026-01-02T03:04:05.6789Z".parse().unwrap()),
             campaign_id: Some("c".into()),
             journey_id: None,
@@ -112,6 +115,7 @@ mod tests {
             attempts: 1,
             sheds: 2,
             settled_at: "2026-01-02T03:04:06Z".parse().unwrap(),
+            next_allowed_at: None,
         };
         assert_eq!(
             serde_json::to_value(event).unwrap(),

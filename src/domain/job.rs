@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{AccountId, Channel, Field, JobId, Lane, LaneRule};
+use super::{AccountId, Channel, Field, JobId, Lane, LaneRule, Origin};
 
 /// The job's message exactly as it was received. It is kept whole, so that a job that goes back to
 /// a queue is the very same job, and so that what the worker never looks at is never copied.
@@ -55,6 +56,8 @@ pub struct JobHead {
     pub lane: Lane,
     /// The part of rule 1 that gave it.
     pub lane_rule: LaneRule,
+    /// What kind of program made it, where that is known.
+    pub origin: Option<Origin>,
     /// When the publisher says that it was queued.
     pub enqueued_at: Option<Timestamp>,
     /// The campaign it belongs to.
@@ -78,6 +81,10 @@ pub struct Job {
     pub from: Option<Box<str>>,
     /// The messaging service that it is sent through.
     pub service_id: Option<Box<str>>,
+    /// What kind of message it is, for frequency caps.
+    pub category: Option<Box<str>>,
+    /// Where the recipient's clock stands, if the publisher says so.
+    pub recipient_zone: Option<TimeZone>,
     /// The earliest instant at which it may be sent.
     pub not_before: Option<Timestamp>,
     /// The instant from which it is worthless.

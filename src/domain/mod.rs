@@ -24,4 +24,4 @@ pub use lanekeeper_client::{
 };
 pub use outcome::{Failure, Field, Outcome, Refusal};
 pub use phone::{PhoneError, Region, normalise_number, normalise_sender};
-pub use verdict::{Counter, Limit, MeterMode, SentRecord, Verdict};
+pub use verdict::{Capped, Counter, Limit, MeterMode, SentRecord, Verdict};

@@ -91,6 +91,12 @@ impl Field {
 /// Why a gate said never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Refusal {
+    /// The recipient has opted out.
+    OptedOut,
+    /// The recipient has had as many messages as a frequency cap allows.
+    FrequencyCap,
+    /// It is outside the hours in which the recipient may be written to.
+    QuietHours,
     /// The policy for accounts that nobody has configured is to refuse them.
     UnknownAccount,
     /// A field of the job cannot be right.
@@ -102,6 +108,9 @@ impl Refusal {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::OptedOut => "opted_out",
+            Self::FrequencyCap => "frequency_cap",
+            Self::QuietHours => "quiet_hours",
             Self::UnknownAccount => "unknown_account",
             Self::Invalid(field) => field.invalid_reason(),
         }
@@ -139,6 +148,8 @@ pub enum Outcome {
     Failed(Failure),
     /// Its `expires_at` passed before it could be sent.
     Expired,
+    /// Its account, campaign, journey or batch was cancelled.
+    Cancelled,
     /// It could not be read, and lies in the dead queue.
     Dead,
 }
@@ -152,6 +163,7 @@ impl Outcome {
             Self::Refused(_) => "refused",
             Self::Failed(_) => "failed",
             Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
             Self::Dead => "dead",
         }
     }
@@ -160,7 +172,7 @@ impl Outcome {
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::Dispatched | Self::Expired => "",
+            Self::Dispatched | Self::Expired | Self::Cancelled => "",
             Self::Refused(refusal) => refusal.as_str(),
             Self::Failed(failure) => failure.as_str(),
             Self::Dead => "undecodable",

@@ -43,6 +43,16 @@ pub struct SentRecord {
     pub carrier_ref: Option<Arc<str>>,
 }
 
+/// A frequency cap that is used up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capped {
+    /// The cap's name.
+    pub cap: Arc<str>,
+    /// When the oldest message that it counts leaves its window, in milliseconds since the Unix
+    /// epoch, by the store's clock.
+    pub until_ms: u64,
+}
+
 /// The meter's answer for one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -54,6 +64,8 @@ pub enum Verdict {
     },
     /// Not now; nothing was counted.
     Shed(Limit),
+    /// The recipient has had as many messages as a frequency cap allows; nothing was counted.
+    Capped(Capped),
     /// Sent before: never to be sent again, nothing was counted.
     Duplicate(SentRecord),
 }

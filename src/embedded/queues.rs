@@ -60,6 +60,8 @@ struct Consumer {
     next_tag: u64,
     unsettled: BTreeMap<u64, (Lane, Message)>,
     unsettled_by_lane: [usize; 2],
+    /// Whether it takes deliveries, by lane.
+    taking: [bool; 2],
 }
 
 #[derive(Debug, Default)]
@@ -126,6 +128,7 @@ impl EmbeddedQueues {
                 next_tag: 1,
                 unsettled: BTreeMap::new(),
                 unsettled_by_lane: [0; 2],
+                taking: [true; 2],
             },
         );
         state.deliver();
@@ -192,18 +195,21 @@ impl EmbeddedQueues {
     }
 
     fn send_away(&self, job: &Requeue) {
+        let message = Message {
+            payload: Bytes::copy_from_slice(job.payload.as_bytes()),
+            headers: job.headers,
+        };
+        let mut state = self.lock();
         let delay = match job.route {
             Route::Shed => self.delays.shed,
             Route::Park => self.delays.park[job.lane.index()],
+            Route::Queue => {
+                state.lanes[job.lane.index()].push_back(message);
+                return state.deliver();
+            }
         };
-        let mut state = self.lock();
         let number = state.away_count;
         state.away_count += 1;
-        let payload = Bytes::copy_from_slice(job.payload.as_bytes());
-        let message = Message {
-            payload,
-            headers: job.headers,
-        };
         state
             .away
             .insert((Instant::now() + delay, number), (job.lane, message));
@@ -244,7 +250,12 @@ impl State {
         for lane in Lane::ALL {
             while !self.lanes[lane.index()].is_empty() {
                 let room = |consumer: &Consumer| {
-                    consumer.prefetch - consumer.unsettled_by_lane[lane.index()]
+                    let room = consumer.prefetch - consumer.unsettled_by_lane[lane.index()];
+                    if consumer.taking[lane.index()] {
+                        room
+                    } else {
+                        0
+                    }
                 };
                 let open = self
                     .consumers
@@ -270,6 +281,22 @@ impl State {
             if let Some(consumer) = self.consumers.get(&source) {
                 // A receiver that is gone leaves its messages unsettled until its session ends.
                 let _ = consumer.deliveries.send(batch);
+            }
+        }
+    }
+
+    /// Some unsettled messages go back to the head of their lanes, in their old order.
+    fn give_back(&mut self, source: u32, receipts: &[Receipt]) {
+        let Some(consumer) = self.consumers.get_mut(&source) else {
+            return;
+        };
+        let live = receipts.iter().filter(|one| one.epoch == consumer.epoch);
+        let mut tags: Vec<u64> = live.map(|receipt| receipt.tag).collect();
+        tags.sort_unstable();
+        for tag in tags.into_iter().rev() {
+            if let Some((lane, message)) = consumer.unsettled.remove(&tag) {
+                consumer.unsettled_by_lane[lane.index()] -= 1;
+                self.lanes[lane.index()].push_front(message);
             }
         }
     }
@@ -360,6 +387,20 @@ impl Broker for Session {
         });
         self.queues.lock().told.extend(told);
         results
+    }
+
+    fn take(&self, lane: Lane, taking: bool) {
+        let mut state = self.queues.lock();
+        if let Some(consumer) = state.consumers.get_mut(&self.source) {
+            consumer.taking[lane.index()] = taking;
+        }
+        state.deliver();
+    }
+
+    fn give_back(&self, receipts: Vec<Receipt>) {
+        let mut state = self.queues.lock();
+        state.give_back(self.source, &receipts);
+        state.deliver();
     }
 
     fn acknowledge(&self, receipts: Vec<Receipt>) {

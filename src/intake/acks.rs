@@ -14,8 +14,8 @@ enum State {
     Open,
     /// Finished, not yet acknowledged.
     Finished,
-    /// Acknowledged by itself.
-    Acknowledged,
+    /// Settled by itself: acknowledged, or returned to its queue.
+    Settled,
 }
 
 /// An acknowledgement to send.
@@ -41,19 +41,30 @@ pub struct TagTracker {
 impl TagTracker {
     /// Notes that a delivery is finished. Saying so twice changes nothing.
     pub fn finish(&mut self, tag: u64) {
-        let Some(offset) = tag.checked_sub(self.floor + 1) else {
-            return;
-        };
-        let Ok(place) = usize::try_from(offset) else {
-            return;
-        };
+        if self.close(tag, State::Finished) {
+            self.waiting.push(tag);
+        }
+    }
+
+    /// Notes that a delivery has been returned to its queue: no acknowledgement may name it.
+    pub fn returned(&mut self, tag: u64) {
+        self.close(tag, State::Settled);
+    }
+
+    /// Gives an open delivery another state; false when it is not open.
+    fn close(&mut self, tag: u64, state: State) -> bool {
+        let place = tag
+            .checked_sub(self.floor + 1)
+            .and_then(|offset| usize::try_from(offset).ok());
+        let Some(place) = place else { return false };
         if place >= self.states.len() {
             self.states.resize(place + 1, State::Open);
         }
-        if self.states[place] == State::Open {
-            self.states[place] = State::Finished;
-            self.waiting.push(tag);
+        let open = self.states[place] == State::Open;
+        if open {
+            self.states[place] = state;
         }
+        open
     }
 
     /// The acknowledgement for the run of finished deliveries at the bottom, if there is one. The
@@ -92,7 +103,7 @@ impl TagTracker {
         for tag in &tags {
             let place = usize::try_from(tag - self.floor - 1).ok();
             if let Some(state) = place.and_then(|place| self.states.get_mut(place)) {
-                *state = State::Acknowledged;
+                *state = State::Settled;
             }
         }
         tags
@@ -162,6 +173,26 @@ mod tests {
                 multiple: false
             })
         );
+    }
+
+    #[test]
+    fn what_was_returned_is_in_the_way_of_nothing_and_never_named() {
+        let mut tracker = TagTracker::default();
+        finish_all(&mut tracker, [1, 2]);
+        tracker.returned(3);
+        tracker.finish(3);
+        let two = Ack {
+            tag: 2,
+            multiple: true,
+        };
+        assert_eq!(tracker.take_run(), Some(two));
+        finish_all(&mut tracker, [4]);
+        tracker.returned(5);
+        let four = Ack {
+            tag: 4,
+            multiple: false,
+        };
+        assert_eq!(tracker.take_run(), Some(four));
     }
 
     #[test]

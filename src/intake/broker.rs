@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::dispatch::ports::{Broker, DeadLetter, EventBatch, PublishError, Receipt, Requeue};
+
+use crate::domain::Lane;
 
 use super::names::Names;
 use super::outgoing::Outgoing;
@@ -19,6 +21,8 @@ pub struct AmqpBroker {
     pub(super) publisher: Arc<Publisher>,
     pub(super) settle: mpsc::UnboundedSender<Settle>,
     pub(super) status: Arc<Status>,
+    /// Whether deliveries are taken, by lane.
+    pub(super) taking: watch::Sender<[bool; 2]>,
 }
 
 impl AmqpBroker {
@@ -49,6 +53,15 @@ impl Broker for AmqpBroker {
 
     async fn announce(&self, batches: Vec<EventBatch>) -> Vec<Result<(), PublishError>> {
         self.publish(batches, Outgoing::events).await
+    }
+
+    fn take(&self, lane: Lane, taking: bool) {
+        self.taking
+            .send_if_modified(|now| std::mem::replace(&mut now[lane.index()], taking) != taking);
+    }
+
+    fn give_back(&self, receipts: Vec<Receipt>) {
+        drop(self.settle.send(Settle::Returned(receipts)));
     }
 
     fn acknowledge(&self, receipts: Vec<Receipt>) {

@@ -7,12 +7,12 @@ use lapin::message::Delivery as Message;
 use lapin::options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, Connection, Consumer};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::dispatch::ports::{Delivery, Receipt};
-use crate::domain::JobHeaders;
+use crate::domain::{JobHeaders, Lane};
 use crate::telemetry::Telemetry;
 
 use super::connection::explain;
@@ -34,10 +34,23 @@ pub(super) struct Consumers {
     pub(super) status: Arc<Status>,
     pub(super) deliveries: mpsc::UnboundedSender<Vec<Delivery>>,
     pub(super) settle: mpsc::UnboundedSender<Settle>,
+    /// Whether deliveries are taken, by lane.
+    pub(super) taking: watch::Receiver<[bool; 2]>,
     /// No more deliveries, but what was delivered may still be settled.
     pub(super) stop: CancellationToken,
     /// The end.
     pub(super) close: CancellationToken,
+}
+
+/// Why a channel is of no use any more, when its own side found out.
+const LOST: &str = "acknowledging failed";
+
+/// Why no more deliveries are taken for now.
+enum End {
+    /// The worker stops.
+    Stopped,
+    /// They are not wanted for a while.
+    Paused,
 }
 
 /// One opening of a source's channel.
@@ -61,13 +74,9 @@ impl Consumers {
             queue: queue.to_string(),
             reason,
         };
-        let limit = self.options.connect_timeout;
-        let started = timeout(limit, self.start(connection, queue.clone())).await;
-        let (channel, consumer) = started
-            .map_err(|_| error(format!("no answer within {limit:?}")))?
-            .map_err(|failure| error(explain(&failure)))?;
-        let opening = self.open(source, channel);
-        let result = opening.run(consumer).await.map_err(error);
+        let channel = self.in_time(self.channel(connection)).await;
+        let opening = self.open(source, channel.map_err(error)?);
+        let result = opening.run(&queue).await.map_err(error);
         self.status.close(source);
         let epoch = opening.epoch;
         // The settling task ends after all consumers.
@@ -75,23 +84,26 @@ impl Consumers {
         result
     }
 
-    /// Prefetch first: it only holds for consumers started after it was set.
-    async fn start(
-        &self,
-        connection: &Connection,
-        queue: ShortString,
-    ) -> lapin::Result<(Channel, Consumer)> {
+    /// A channel with its prefetch, which only holds for consumers started after it was set.
+    async fn channel(&self, connection: &Connection) -> lapin::Result<Channel> {
         let channel = connection.create_channel().await?;
         let prefetch = self.options.prefetch.get();
         channel
             .basic_qos(prefetch, BasicQosOptions { global: false })
             .await?;
-        let options = BasicConsumeOptions::default();
-        let tag = ShortString::default();
-        let consumer = channel
-            .basic_consume(queue, tag, options, FieldTable::default())
-            .await?;
-        Ok((channel, consumer))
+        Ok(channel)
+    }
+
+    /// The broker's answer, or in plain words why there is none.
+    async fn in_time<T>(
+        &self,
+        asking: impl Future<Output = lapin::Result<T>>,
+    ) -> Result<T, String> {
+        let limit = self.options.connect_timeout;
+        match timeout(limit, asking).await {
+            Ok(answer) => answer.map_err(|failure| explain(&failure)),
+            Err(_) => Err(format!("no answer within {limit:?}")),
+        }
     }
 
     fn open(&self, source: usize, channel: Channel) -> Opening<'_> {
@@ -104,7 +116,6 @@ impl Consumers {
             lost: Arc::clone(&lost),
         };
         drop(self.settle.send(Settle::Opened(opened)));
-        self.status.consuming(source, true);
         Opening {
             shared: self,
             source,
@@ -117,19 +128,73 @@ impl Consumers {
 
 impl Opening<'_> {
     /// Ends well only when the end has come for all.
-    async fn run(&self, mut consumer: Consumer) -> Result<(), String> {
+    async fn run(&self, queue: &ShortString) -> Result<(), String> {
+        let mut taking = self.shared.taking.clone();
+        let lane = Source::ALL[self.source].lane;
+        loop {
+            tokio::select! {
+                biased;
+                () = self.shared.close.cancelled() => return Ok(()),
+                () = self.shared.stop.cancelled() => return self.settle_the_rest().await,
+                () = self.lost.notified() => return Err(LOST.to_owned()),
+                () = until(&mut taking, lane, true) => {}
+            }
+            let consumer = self.start(queue).await?;
+            if let End::Stopped = self.take_all(consumer, &mut taking).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn start(&self, queue: &ShortString) -> Result<Consumer, String> {
+        let options = BasicConsumeOptions::default();
+        let (tag, arguments) = (ShortString::default(), FieldTable::default());
+        let starting = self
+            .channel
+            .basic_consume(queue.clone(), tag, options, arguments);
+        let consumer = self.shared.in_time(starting).await?;
+        self.shared.status.consuming(self.source, true);
+        Ok(consumer)
+    }
+
+    /// Hands on deliveries until they are not wanted any more.
+    async fn take_all(
+        &self,
+        mut consumer: Consumer,
+        taking: &mut watch::Receiver<[bool; 2]>,
+    ) -> Result<End, String> {
+        let lane = Source::ALL[self.source].lane;
         loop {
             let first = tokio::select! {
                 biased;
-                () = self.shared.close.cancelled() => return Ok(()),
-                () = self.shared.stop.cancelled() => return self.cease(consumer).await,
-                () = self.lost.notified() => return Err("acknowledging failed".to_owned()),
+                () = self.shared.close.cancelled() => return Ok(End::Stopped),
+                () = self.shared.stop.cancelled() => {
+                    return self.cease(consumer).await.map(|()| End::Stopped);
+                }
+                () = self.lost.notified() => return Err(LOST.to_owned()),
+                () = until(taking, lane, false) => {
+                    return self.pause(consumer).await.map(|()| End::Paused);
+                }
                 next = consumer.next() => next,
             };
             self.take(first, &mut consumer)?;
             // Let others run: a full queue would keep this loop busy for ever.
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Takes no more deliveries until they are wanted again. What arrives meanwhile is handed on
+    /// all the same: whoever does not want it returns it.
+    async fn pause(&self, mut consumer: Consumer) -> Result<(), String> {
+        self.shared.status.consuming(self.source, false);
+        let options = BasicCancelOptions::default();
+        let cancelling = self.channel.basic_cancel(consumer.tag(), options);
+        self.shared.in_time(cancelling).await?;
+        while let Some(next) = consumer.next().await {
+            let message = next.map_err(|error| explain(&error))?;
+            self.hand_on(vec![self.read(message)]);
+        }
+        Ok(())
     }
 
     /// Hands on a message and all that are ready behind it.
@@ -153,12 +218,16 @@ impl Opening<'_> {
             next = consumer.next().now_or_never();
         }
         if !batch.is_empty() {
-            let lane = Source::ALL[self.source].lane;
-            self.shared.telemetry.delivered(lane, batch.len() as u64);
-            // Without a dispatcher nothing is settled, and the broker delivers again elsewhere.
-            drop(self.shared.deliveries.send(batch));
+            self.hand_on(batch);
         }
         end
+    }
+
+    fn hand_on(&self, batch: Vec<Delivery>) {
+        let lane = Source::ALL[self.source].lane;
+        self.shared.telemetry.delivered(lane, batch.len() as u64);
+        // Without a dispatcher nothing is settled, and the broker delivers again elsewhere.
+        drop(self.shared.deliveries.send(batch));
     }
 
     fn read(&self, message: Message) -> Delivery {
@@ -203,6 +272,27 @@ impl Opening<'_> {
             () = lost => {}
         }
         Ok(())
+    }
+
+    /// Keeps the channel for acknowledgements alone.
+    async fn settle_the_rest(&self) -> Result<(), String> {
+        tokio::select! {
+            () = self.shared.close.cancelled() => {}
+            () = self.lost.notified() => {}
+        }
+        Ok(())
+    }
+}
+
+/// Waits until deliveries of a lane are wanted, or are not.
+async fn until(taking: &mut watch::Receiver<[bool; 2]>, lane: Lane, wanted: bool) {
+    let changed = taking
+        .wait_for(|taking| taking[lane.index()] == wanted)
+        .await
+        .is_ok();
+    if !changed {
+        // Nobody is left to change it.
+        std::future::pending::<()>().await;
     }
 }
 

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::domain::{
-    AccountId, Channel, Decoded, Field, Job, JobHead, JobId, LaneHints, Payload, Region,
+    AccountId, Channel, Decoded, Field, Hint, Job, JobHead, JobId, LaneHints, Payload, Region,
     UnrecognisedHints, normalise_number, normalise_sender,
 };
 use fields::{Fields, Value, is_sound};
@@ -112,8 +112,8 @@ impl<'f, 'a> Reading<'f, 'a> {
         let service_id = reading.boxed(Field::ServiceId);
         reading.content();
         let head = reading.head(identity, channel, hints);
-        reading.boxed(Field::Category);
-        reading.time_zone();
+        let category = reading.boxed(Field::Category);
+        let recipient_zone = reading.time_zone();
         let not_before = reading.instant(Field::NotBefore);
         let expires_at = reading.instant(Field::ExpiresAt);
         match (reading.wrong, channel, to) {
@@ -123,6 +123,8 @@ impl<'f, 'a> Reading<'f, 'a> {
                 to,
                 from,
                 service_id,
+                category,
+                recipient_zone,
                 not_before,
                 expires_at,
                 payload: payload.clone(),
@@ -252,6 +254,10 @@ impl<'f, 'a> Reading<'f, 'a> {
             ),
             lane,
             lane_rule,
+            origin: match hints.origin {
+                Hint::Known(origin) => Some(origin),
+                Hint::Absent | Hint::Unrecognised => None,
+            },
             enqueued_at: self.instant(Field::EnqueuedAt),
             campaign_id: self.boxed(Field::CampaignId),
             journey_id: self.boxed(Field::JourneyId),
@@ -271,16 +277,16 @@ impl<'f, 'a> Reading<'f, 'a> {
         instant
     }
 
-    fn time_zone(&mut self) {
-        let Some(name) = self.text(Field::RecipientTimezone) else {
-            return;
-        };
-        if TimeZone::get(&name).is_err() {
+    fn time_zone(&mut self) -> Option<TimeZone> {
+        let name = self.text(Field::RecipientTimezone)?;
+        let zone = TimeZone::get(&name).ok();
+        if zone.is_none() {
             self.reject(
                 Field::RecipientTimezone,
                 "expected an IANA time zone, such as Europe/Berlin",
             );
         }
+        zone
     }
 }
 

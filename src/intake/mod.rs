@@ -30,7 +30,7 @@ pub mod topology;
 
 use std::sync::Arc;
 
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -90,11 +90,13 @@ impl Intake {
             telemetry.clone(),
             Arc::clone(&redeclare),
         );
+        let (taking, watched) = watch::channel([true; 2]);
         let broker = AmqpBroker {
             names: names.clone(),
             publisher: Arc::new(publisher),
             settle,
             status: Arc::new(Status::default()),
+            taking,
         };
         let close = CancellationToken::new();
         let consumers = Consumers {
@@ -104,6 +106,7 @@ impl Intake {
             status: Arc::clone(&broker.status),
             deliveries,
             settle: broker.settle.clone(),
+            taking: watched,
             stop: stop.clone(),
             close: close.clone(),
         };

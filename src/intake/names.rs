@@ -61,6 +61,7 @@ impl Names {
         match route {
             Route::Shed => self.with(format_args!("{lane}.shed")),
             Route::Park => self.with(format_args!("{lane}.park")),
+            Route::Queue => self.send(),
         }
     }
 
@@ -70,6 +71,7 @@ impl Names {
         match route {
             Route::Shed => self.with(format_args!("{lane}.delay")),
             Route::Park => self.with(format_args!("{lane}.parked")),
+            Route::Queue => self.lane(lane),
         }
     }
 

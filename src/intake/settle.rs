@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use lapin::Channel;
-use lapin::options::BasicAckOptions;
+use lapin::options::{BasicAckOptions, BasicNackOptions};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -33,6 +33,8 @@ pub(super) enum Settle {
     Closed { source: usize, epoch: u64 },
     /// Deliveries are settled.
     Finished(Vec<Receipt>),
+    /// Deliveries are to go back to their queues.
+    Returned(Vec<Receipt>),
     /// Acknowledge all that can be now, then answer.
     Flush(oneshot::Sender<()>),
 }
@@ -86,6 +88,7 @@ impl Settler {
                     self.open[source].take_if(|open| open.opened.epoch == epoch);
                 }
                 Settle::Finished(receipts) => self.finish(&receipts),
+                Settle::Returned(receipts) => self.give_back(&receipts).await,
                 Settle::Flush(answer) => flushed.push(answer),
             }
         }
@@ -107,6 +110,26 @@ impl Settler {
         }
         if stale > 0 {
             tracing::debug!(stale, "dropped receipts of channels that are gone");
+        }
+    }
+
+    /// The lowest tag last, so that they stand in their old order at the head of the queue.
+    async fn give_back(&mut self, receipts: &[Receipt]) {
+        let mut receipts = receipts.to_vec();
+        receipts.sort_unstable();
+        for receipt in receipts.into_iter().rev() {
+            let Some(open) = self.open_for(&receipt) else {
+                continue;
+            };
+            open.tags.returned(receipt.tag);
+            let options = BasicNackOptions {
+                multiple: false,
+                requeue: true,
+            };
+            let nack = open.opened.channel.basic_nack(receipt.tag, options);
+            if !matches!(timeout(WRITE_LIMIT, nack).await, Ok(Ok(()))) {
+                open.opened.lost.notify_one();
+            }
         }
     }
 

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::scenario::Offer;
 use super::tally::{ByLane, Tally};
 use super::watch::{WatchedCarrier, WatchedMeter};
+use crate::accounts::AccountPolicy;
 use crate::carrier::AnyCarrier;
 use crate::cli::pipeline;
 use crate::clock::SystemClock;
@@ -105,8 +106,9 @@ impl Stage {
     ) -> anyhow::Result<()> {
         self.tally.joined();
         let mut random = fastrand::Rng::with_seed(cast.seed.wrapping_add(number as u64));
-        let ceilings = Arc::new(move |_: &AccountId| Some(cast.ceilings));
-        let options = pipeline::options(settings, ceilings, random.u64(..));
+        let policy = Arc::new(AccountPolicy::of(cast.ceilings));
+        let policy = Arc::new(move |_: &AccountId| Some(Arc::clone(&policy)));
+        let options = pipeline::options(settings, policy, random.u64(..));
         let (session, deliveries) = self.queues.connect(options.prefetch);
         let meter = WatchedMeter {
             meter,

@@ -11,7 +11,7 @@ use crate::dispatch::in_hand::{Departure, InHand, Try};
 use crate::dispatch::ports::{AccountAnswer, Broker, Carrier, Clock, Meter};
 use crate::dispatch::send::{Ending, Finished, send_all};
 use crate::dispatch::settle::Settlement;
-use crate::domain::{Lane, Limit, Outcome, SentRecord, Verdict};
+use crate::domain::{Lane, Limit, Outcome, Refusal, SentRecord, Verdict};
 use crate::telemetry::DuplicateKind;
 
 impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
@@ -46,7 +46,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         now: Instant,
     ) {
         let account = in_hand.account();
-        let Some(ceilings) = (self.options.ceilings)(account) else {
+        let Some(ceilings) = self.options.ceilings(account) else {
             return;
         };
         let shed = answer.verdicts.contains(&Verdict::Shed(Limit::Lane));
@@ -96,6 +96,10 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
             Verdict::Shed(limit) => {
                 self.give_back(&attempt.in_hand);
                 self.depart(attempt.in_hand, Departure::Shed(limit));
+            }
+            Verdict::Capped(_) => {
+                self.give_back(&attempt.in_hand);
+                self.settle(attempt.in_hand, Outcome::Refused(Refusal::FrequencyCap));
             }
             Verdict::Duplicate(record) => self.on_duplicate(attempt.in_hand, record),
         }

@@ -91,7 +91,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         if in_hand.job.is_expired(wall) {
             return self.settle(in_hand, Outcome::Expired);
         }
-        if (self.options.ceilings)(in_hand.account()).is_none() {
+        if self.options.ceilings(in_hand.account()).is_none() {
             return self.settle(in_hand, Outcome::Refused(Refusal::UnknownAccount));
         }
         if in_hand.attempts >= self.options.retry.max_attempts {

@@ -310,7 +310,9 @@ fn standing(
     account: &AccountId,
     now: Instant,
 ) -> Standing {
-    let ceiling = (options.ceilings)(account).map_or(0, |ceilings| ceilings.of_lane(lane));
+    let ceiling = options
+        .ceilings(account)
+        .map_or(0, |ceilings| ceilings.of_lane(lane));
     let reached_until = if ceiling == 0 {
         Some(now + NO_WINDOW)
     } else {

@@ -82,7 +82,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         let mut requests: Vec<AccountRequest> = Vec::new();
         let mut by_account: Vec<Vec<Try>> = Vec::new();
         for in_hand in taken {
-            let Some(ceilings) = (self.options.ceilings)(in_hand.account()) else {
+            let Some(ceilings) = self.options.ceilings(in_hand.account()) else {
                 self.give_back(&in_hand);
                 self.settle(in_hand, Outcome::Refused(Refusal::UnknownAccount));
                 continue;
@@ -103,6 +103,9 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
                 lane,
                 try_id,
                 claim_for: self.world.fleet.at(in_hand.carrier).timeout + Duration::from_secs(1),
+                caps: Vec::new(),
+                number: None,
+                service: None,
             });
             by_account[place].push(Try { in_hand, try_id });
         }

@@ -189,6 +189,14 @@ impl Broker for UnsureBroker {
         .await
     }
 
+    fn take(&self, lane: Lane, taking: bool) {
+        self.session.take(lane, taking);
+    }
+
+    fn give_back(&self, receipts: Vec<Receipt>) {
+        self.session.give_back(receipts);
+    }
+
     fn acknowledge(&self, receipts: Vec<Receipt>) {
         self.session.acknowledge(receipts);
     }

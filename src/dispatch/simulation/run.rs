@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::plan::{Blow, Kind, Plan, PlannedJob};
 use super::ports::{Outside, Seen, SimulatedClock, UnsureBroker, UnsureCarrier, UnsureStore, wall};
+use crate::accounts::AccountPolicy;
 use crate::dispatch::ports::Delivery;
 use crate::dispatch::{Fleet, FleetCarrier, Pipeline, PipelineOptions, RetryPolicy};
 use crate::domain::{Decoded, JobHeaders, Lane};
@@ -236,7 +237,9 @@ impl Stage {
                 longest_here: Duration::from_secs(2),
             },
             announce_outcomes: true,
-            ceilings: Arc::new(move |account| Some(outside.ceilings(account))),
+            policy: Arc::new(move |account| {
+                Some(Arc::new(AccountPolicy::of(outside.ceilings(account))))
+            }),
             try_seed: Rng::with_seed(self.outside.plan.seed ^ (round << 32) ^ number as u64)
                 .u64(..),
         }

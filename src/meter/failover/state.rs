@@ -398,5 +398,6 @@ fn not_sent(account: &AccountId, job: &JobRequest) -> Conclusion {
         id: job.id.clone(),
         try_id: job.try_id,
         result: TryResult::NotSent,
+        frees: Vec::new(),
     }
 }

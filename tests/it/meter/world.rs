@@ -87,6 +87,9 @@ pub fn job(id: &str, lane: Lane) -> JobRequest {
         lane,
         try_id: TryId(number().wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         claim_for: Duration::from_secs(11),
+        caps: Vec::new(),
+        number: None,
+        service: None,
     }
 }
 
@@ -121,6 +124,7 @@ pub fn conclusion(job: &JobRequest, result: TryResult) -> Conclusion {
         id: job.id.clone(),
         try_id: job.try_id,
         result,
+        frees: Vec::new(),
     }
 }
 

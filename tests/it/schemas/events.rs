@@ -14,6 +14,10 @@ fn outcomes() -> Vec<Outcome> {
     let mut outcomes = vec![
         Outcome::Dispatched,
         Outcome::Expired,
+        Outcome::Cancelled,
+        Outcome::Refused(Refusal::OptedOut),
+        Outcome::Refused(Refusal::FrequencyCap),
+        Outcome::Refused(Refusal::QuietHours),
         Outcome::Refused(Refusal::UnknownAccount),
         Outcome::Failed(Failure::CarrierRejected),
         Outcome::Failed(Failure::AttemptsExhausted),
@@ -53,6 +57,7 @@ fn event(outcome: Outcome, full: bool) -> Value {
         attempts: 1,
         sheds: 2,
         settled_at: Timestamp::UNIX_EPOCH,
+        next_allowed_at: full.then_some(Timestamp::UNIX_EPOCH),
     };
     serde_json::to_value(event).unwrap()
 }

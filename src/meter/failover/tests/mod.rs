@@ -328,6 +328,7 @@ async fn what_is_remembered_is_bounded() {
             id: JobId::parse(&format!("job-{number}")).unwrap(),
             try_id: TryId(number),
             result: sent(),
+            frees: Vec::new(),
         };
         meter.conclude(vec![conclusion]).await;
     }

@@ -149,6 +149,9 @@ impl Rig {
             lane,
             try_id: TryId(self.number()),
             claim_for: CLAIM_FOR,
+            caps: Vec::new(),
+            number: None,
+            service: None,
         }
     }
 
@@ -185,6 +188,7 @@ impl Rig {
             id,
             try_id,
             result,
+            frees: Vec::new(),
         };
         self.meter.conclude(vec![conclusion]).await;
     }

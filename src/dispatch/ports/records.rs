@@ -1,0 +1,209 @@
+//! What is written down, as the pipeline sees it.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use thiserror::Error;
+
+use super::meter::TargetCeiling;
+use crate::domain::{
+    AccountId, Channel, JobHead, JobHeaders, JobId, Lane, MeterMode, Outcome, Payload, SentRecord,
+};
+
+/// What is asked about a job before it is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Inquiry<'a> {
+    /// The job's account.
+    pub account: &'a AccountId,
+    /// The job.
+    pub id: &'a JobId,
+    /// Its channel.
+    pub channel: Channel,
+    /// Its recipient, in the form in which opt-outs are kept.
+    pub recipient: &'a str,
+    /// The campaign it belongs to.
+    pub campaign: Option<&'a str>,
+    /// The journey it belongs to.
+    pub journey: Option<&'a str>,
+    /// The batch it belongs to.
+    pub batch: Option<&'a str>,
+    /// Whether it may be older than its claim: then the ledger is asked whether it was sent.
+    pub maybe_sent: bool,
+}
+
+/// What an operator has said of an account, campaign, journey or batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hold {
+    /// Not now.
+    Paused,
+    /// Never.
+    Cancelled,
+}
+
+/// What is known of a job before it is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// Whether the recipient has opted out of the channel, or of all.
+    pub opted_out: bool,
+    /// The gravest hold on anything that the job belongs to.
+    pub hold: Option<Hold>,
+    /// The ledger's word that it was sent.
+    pub sent: Option<SentRecord>,
+}
+
+/// Why a job waits in the database. A closed list: metric labels come from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WaitReason {
+    /// Its publisher wants it to be sent later.
+    NotBefore,
+    /// It is outside the recipient's hours, and the account defers such jobs.
+    QuietHours,
+    /// Something that it belongs to is paused.
+    Paused,
+    /// The carrier has asked to be left alone for long.
+    RetryAfter,
+    /// Many jobs wait for the ceiling of its sender number.
+    Number,
+    /// Many jobs wait for the ceiling of its messaging service.
+    Service,
+}
+
+impl WaitReason {
+    /// Every reason.
+    pub const ALL: [Self; 6] = [
+        Self::NotBefore,
+        Self::QuietHours,
+        Self::Paused,
+        Self::RetryAfter,
+        Self::Number,
+        Self::Service,
+    ];
+
+    /// The name in the table and in metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotBefore => "not_before",
+            Self::QuietHours => "quiet_hours",
+            Self::Paused => "paused",
+            Self::RetryAfter => "retry_after",
+            Self::Number => "number",
+            Self::Service => "service",
+        }
+    }
+}
+
+/// When a waiting job is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Due {
+    /// At an instant.
+    At(Timestamp),
+    /// When nothing that it belongs to is paused any more.
+    Resumed,
+    /// After the others that wait for the same ceiling, at that ceiling's rate.
+    InTurn(TargetCeiling),
+}
+
+/// A job on its way into the database.
+#[derive(Debug, Clone)]
+pub struct WaitingJob {
+    /// The job.
+    pub id: JobId,
+    /// Its account.
+    pub account: AccountId,
+    /// Its lane.
+    pub lane: Lane,
+    /// Why it waits; tells which kind of ceiling [`Due::InTurn`] speaks of.
+    pub reason: WaitReason,
+    /// When it is due.
+    pub due: Due,
+    /// The campaign it belongs to.
+    pub campaign: Option<Box<str>>,
+    /// The journey it belongs to.
+    pub journey: Option<Box<str>>,
+    /// The batch it belongs to.
+    pub batch: Option<Box<str>>,
+    /// The headers for its next round.
+    pub headers: JobHeaders,
+    /// The message.
+    pub payload: Payload,
+}
+
+/// A job's admission, for the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Admission {
+    /// When.
+    pub at: Timestamp,
+    /// What the account's counter stood at with this job in it.
+    pub count: u32,
+    /// Whose counter it was.
+    pub mode: MeterMode,
+}
+
+/// Everything about a job that has ended.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// The job.
+    pub head: JobHead,
+    /// Its recipient, where it could be read: for the ledger, which keeps it hashed or masked.
+    pub recipient: Option<Box<str>>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What exactly was wrong, where there is more to say than the reason; never a recipient or
+    /// content.
+    pub detail: Option<Cow<'static, str>>,
+    /// The carrier that took or rejected it.
+    pub carrier: Option<Arc<str>>,
+    /// The carrier's own reference.
+    pub carrier_ref: Option<Arc<str>>,
+    /// Carrier tries.
+    pub attempts: u32,
+    /// How often a ceiling sent it back.
+    pub sheds: u32,
+    /// Its last admission by this worker.
+    pub admission: Option<Admission>,
+    /// When it ended.
+    pub settled_at: Timestamp,
+    /// When the gate that refused it will let the recipient's next message pass.
+    pub next_allowed_at: Option<Timestamp>,
+    /// The outcome of a job that had ended before: told again, not counted again.
+    pub repeated: bool,
+}
+
+/// Why the database gave no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
+pub enum RecordsError {
+    /// Nothing answers there, or it lets us in no more.
+    #[error("the database cannot be reached")]
+    Unreachable,
+    /// No answer in time.
+    #[error("the database did not answer in time")]
+    TimedOut,
+    /// It answers with an error.
+    #[error("the database answered with an error")]
+    Failed,
+}
+
+/// What has been written down: opt-outs and holds, jobs that wait, jobs that have ended.
+pub trait Records: Send + Sync + 'static {
+    /// Whether there is a database at all. Without one nothing is known, nothing can wait, and
+    /// nothing is remembered.
+    fn exist(&self) -> bool;
+
+    /// What is known of each job, in order, asked in one go.
+    fn facts(
+        &self,
+        inquiries: &[Inquiry<'_>],
+    ) -> impl Future<Output = Result<Vec<Facts>, RecordsError>> + Send;
+
+    /// Lets jobs wait: all of them, or on an error none.
+    fn keep(&self, jobs: &[WaitingJob]) -> impl Future<Output = Result<(), RecordsError>> + Send;
+
+    /// Writes down how jobs ended. Doing it twice changes nothing.
+    fn write(&self, ended: &[Ended]) -> impl Future<Output = Result<(), RecordsError>> + Send;
+
+    /// Whether questions would be answered now.
+    fn probe(&self) -> impl Future<Output = Result<(), RecordsError>> + Send;
+}
