@@ -13,7 +13,7 @@ use crate::domain::{
 };
 
 /// What is asked about a job before it is sent.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Inquiry<'a> {
     /// The job's account.
     pub account: &'a AccountId,
@@ -22,7 +22,7 @@ pub struct Inquiry<'a> {
     /// Its channel.
     pub channel: Channel,
     /// Its recipient, in the form in which opt-outs are kept.
-    pub recipient: &'a str,
+    pub recipient: Cow<'a, str>,
     /// The campaign it belongs to.
     pub campaign: Option<&'a str>,
     /// The journey it belongs to.
