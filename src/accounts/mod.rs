@@ -5,6 +5,7 @@
 
 mod directory;
 mod facts;
+mod hold_kind;
 mod keeper;
 mod policy;
 mod quiet_policy;
@@ -14,6 +15,7 @@ mod stored;
 
 pub use directory::Directory;
 pub use facts::facts;
+pub use hold_kind::{HoldKind, hold_name, parse_hold};
 pub use keeper::keep;
 pub use policy::{AccountPolicy, CapRule};
 pub use quiet_policy::{QuietAction, QuietPolicy, StoredWindows};
