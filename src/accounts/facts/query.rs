@@ -38,6 +38,17 @@ struct MaybeSent<'a> {
     places: Vec<i64>,
     accounts: Vec<&'a str>,
     ids: Vec<&'a str>,
+    /// The first day on which each may have been sent, in days since 1970-01-01.
+    first_days: Vec<i32>,
+}
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
+/// The day before the one on which it was queued: publishers' clocks are not all right. What is not
+/// known is long ago.
+fn first_day(enqueued_ms: Option<u64>) -> i32 {
+    let day = enqueued_ms.map_or(0, |at| (at / DAY_MS).saturating_sub(1));
+    i32::try_from(day).unwrap_or(0)
 }
 
 struct Row {
@@ -60,6 +71,7 @@ impl<'a> Questions<'a> {
                 maybe_sent.places.push(place);
                 maybe_sent.accounts.push(inquiry.account.as_str());
                 maybe_sent.ids.push(inquiry.id.as_str());
+                maybe_sent.first_days.push(first_day(inquiry.enqueued_ms));
             }
         }
         let column = |value: fn(&'a Inquiry<'a>) -> &'a str| inquiries.iter().map(value).collect();
@@ -141,9 +153,10 @@ impl<'a> Questions<'a> {
             UNION ALL
             SELECT 'sent', place, (extract(epoch FROM settled_at) * 1000)::bigint,
                 carrier, carrier_ref
-            FROM unnest($7::bigint[], $8::text[], $9::text[]) AS asked (place, account_id, id)
+            FROM unnest($7::bigint[], $8::text[], $9::text[], $10::integer[])
+                AS asked (place, account_id, id, first_day)
             JOIN ledger USING (account_id, id)
-            WHERE outcome = 'dispatched'"#,
+            WHERE day >= date '1970-01-01' + first_day AND outcome = 'dispatched'"#,
             &self.accounts as &[&str],
             &self.recipients as &[&str],
             &self.channels as &[&str],
@@ -153,6 +166,7 @@ impl<'a> Questions<'a> {
             &self.maybe_sent.places,
             &self.maybe_sent.accounts as &[&str],
             &self.maybe_sent.ids as &[&str],
+            &self.maybe_sent.first_days,
         )
         .fetch_all(executor)
         .await
