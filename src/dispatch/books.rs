@@ -124,7 +124,10 @@ impl<R: Records> Books<R> {
     }
 
     async fn try_to_write(&mut self, ended: &[Ended]) -> bool {
-        let written = matches!(timeout(PATIENCE, self.records.write(ended)).await, Ok(Ok(())));
+        let written = matches!(
+            timeout(PATIENCE, self.records.write(ended)).await,
+            Ok(Ok(()))
+        );
         if !written {
             self.behind = Some(Instant::now() + TRY_AGAIN);
         }

@@ -74,7 +74,11 @@ impl<B: Broker, R: Records> Departures<B, R> {
         }
         let results = self
             .broker
-            .requeue(jobs.iter().map(|(job, why)| job.requeue(route(why))).collect())
+            .requeue(
+                jobs.iter()
+                    .map(|(job, why)| job.requeue(route(why)))
+                    .collect(),
+            )
             .await;
         let mut gone = Vec::with_capacity(jobs.len());
         let mut here = Vec::new();

@@ -9,9 +9,7 @@ use tokio::sync::mpsc;
 
 use super::fleet::Fleet;
 use super::in_hand::InHand;
-use super::ports::{
-    Accepted, CapKey, Clock, Conclusion, Meter, SendError, SendVerdict, TryResult,
-};
+use super::ports::{Accepted, CapKey, Clock, Conclusion, Meter, SendError, SendVerdict, TryResult};
 use super::send::{Ending, Finished};
 use super::settle::Settlement;
 use crate::domain::{Failure, Outcome};

@@ -198,11 +198,7 @@ async fn announce_all<B: Broker>(
     receipts: &[Receipt],
     ended: &[Ended],
 ) {
-    let mut groups = if announce {
-        grouped(ended)
-    } else {
-        Vec::new()
-    };
+    let mut groups = if announce { grouped(ended) } else { Vec::new() };
     while !groups.is_empty() {
         let messages = groups.iter().map(|group| message(ended, group)).collect();
         let results = broker.announce(messages).await;

@@ -17,5 +17,7 @@ pub fn recipient_key(channel: Channel, to: &str) -> Cow<'_, str> {
 /// A digest of a recipient.
 #[must_use]
 pub fn recipient_digest(account: &AccountId, key: &str) -> Arc<str> {
-    crate::digest::Digest::of(format!("{account}\0{key}").as_bytes()).to_string().into()
+    crate::digest::Digest::of(format!("{account}\0{key}").as_bytes())
+        .to_string()
+        .into()
 }

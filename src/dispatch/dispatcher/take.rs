@@ -10,9 +10,7 @@ use super::{Dispatcher, standing};
 use crate::carrier::breaker::Allowed;
 use crate::dispatch::in_hand::{Departure, InHand};
 use crate::dispatch::lane_queue::Next;
-use crate::dispatch::ports::{
-    Broker, Carrier, Clock, Due, Meter, Records, TryId, WaitReason,
-};
+use crate::dispatch::ports::{Broker, Carrier, Clock, Due, Meter, Records, TryId, WaitReason};
 use crate::domain::{AccountId, Lane, Outcome, Refusal};
 
 /// The most jobs that the meter is asked about in one go.
