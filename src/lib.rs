@@ -14,5 +14,6 @@ pub mod gates;
 pub mod intake;
 pub mod meter;
 pub mod ops;
+pub mod postgres;
 pub mod settings;
 pub mod telemetry;

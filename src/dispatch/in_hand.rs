@@ -114,6 +114,7 @@ impl InHand {
             journey: head.journey_id.as_deref(),
             batch: head.batch_id.as_deref(),
             maybe_sent: age.is_none_or(|age| age >= claim_life),
+            enqueued_ms: self.enqueued_ms(),
         }
     }
 

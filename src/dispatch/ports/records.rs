@@ -31,6 +31,9 @@ pub struct Inquiry<'a> {
     pub batch: Option<&'a str>,
     /// Whether it may be older than its claim: then the ledger is asked whether it was sent.
     pub maybe_sent: bool,
+    /// When it was queued first, in milliseconds since the Unix epoch, where that is known: the
+    /// ledger, which is kept by days, need not be searched for an earlier send.
+    pub enqueued_ms: Option<u64>,
 }
 
 /// What an operator has said of an account, campaign, journey or batch.
