@@ -15,3 +15,4 @@ pub mod meter;
 pub mod ops;
 pub mod settings;
 pub mod telemetry;
+pub mod waiting;
