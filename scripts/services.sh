@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# RabbitMQ and Redis on loopback, for tests and for trying the worker out.
+# RabbitMQ, Redis and PostgreSQL on loopback, for tests and for trying the worker out.
 #
 #   scripts/services.sh up [test|run]   bring up what does not answer yet (default: both)
+#   scripts/services.sh up database     only the PostgreSQL for tests
 #   scripts/services.sh packages [test] install the servers' packages, if they are missing; for
 #                                       tests also Prometheus, which checks deploy/ and is not started
 #   scripts/services.sh down            end what `up` started, and nothing else
@@ -9,8 +10,9 @@
 #
 # A service that already answers at its URL is used as it is. Otherwise it is started: with Docker
 # Compose where an engine answers, else from Debian's packages as a private process whose data lies
-# under target/services. URLs: LANEKEEPER_TEST_AMQP_URL and LANEKEEPER_TEST_REDIS_URL (test),
-# LANEKEEPER__AMQP__URL and LANEKEEPER__REDIS__URL (run).
+# under target/services. URLs: LANEKEEPER_TEST_AMQP_URL, LANEKEEPER_TEST_REDIS_URL and
+# LANEKEEPER_TEST_DATABASE_URL (test), LANEKEEPER__AMQP__URL, LANEKEEPER__REDIS__URL and
+# LANEKEEPER__DATABASE__URL (run).
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,6 +20,7 @@ state=$root/target/services
 start_seconds=120
 default_amqp=amqp://guest:guest@127.0.0.1:5672
 default_redis=redis://127.0.0.1:6379
+default_database=postgres://lanekeeper:lanekeeper@127.0.0.1:5432/lanekeeper
 
 say() { printf 'services: %s\n' "$*"; }
 fail() {
@@ -63,7 +66,7 @@ require_loopback() {
     *) fail "nothing answers at $scheme://$host:$port, and only loopback services can be started from here" ;;
     esac
     case $scheme in
-    amqp | redis) ;;
+    amqp | redis | postgres | postgresql) ;;
     *) fail "nothing answers at $scheme://$host:$port, and services started from here speak no TLS" ;;
     esac
 }
@@ -98,6 +101,19 @@ redis_answers() {
     fi
 }
 
+# To a client that asks for TLS the server says yes or no: S or N.
+postgres_answers() {
+    case $(ask "$host" "$port" '\0\0\0\x08\x04\xd2\x16\x2f' 1) in
+    53 | 4e) true ;;
+    *) false ;;
+    esac
+}
+
+# Whether URL $1 lets us in, now and to that database.
+postgres_lets_in() {
+    psql --no-psqlrc --dbname "$1" --command 'SELECT 1' >/dev/null 2>&1 </dev/null
+}
+
 # Waits for check $1 of the process with id $2 (empty: some container), whose log is $3.
 await() {
     local deadline=$((SECONDS + start_seconds))
@@ -123,10 +139,30 @@ rabbitmq_sbin() {
     [[ -n $found ]] && printf '%s\n' "$found"
 }
 
+# Where the newest PostgreSQL has its server: Debian keeps it off the PATH.
+postgres_bin() {
+    local found
+    found=$(compgen -G '/usr/lib/postgresql/*/bin/initdb' | sort -V | tail -n 1) || true
+    [[ -n $found ]] || found=$(command -v initdb) || return 0
+    dirname "$found"
+}
+
+# Installing the server's package creates a cluster for the whole system, unless told otherwise.
+install_postgres() {
+    local settings=/etc/postgresql-common/createcluster.conf kept
+    [[ -e $settings ]] || install_packages postgresql-common
+    kept=$(mktemp)
+    cp "$settings" "$kept"
+    printf '\ncreate_main_cluster = false\n' | as_root tee -a "$settings" >/dev/null
+    install_packages postgresql
+    as_root cp "$kept" "$settings"
+    rm -f "$kept"
+}
+
 # Packages start their servers on all interfaces when installed; a policy of "no" stops that.
 install_packages() {
     command -v apt-get >/dev/null ||
-        fail "missing: $*. Install them, or start RabbitMQ and Redis yourself and set their URLs"
+        fail "missing: $*. Install them, or start RabbitMQ, Redis and PostgreSQL yourself and set their URLs"
     say "installing Debian packages: $*"
     local policy=/usr/sbin/policy-rc.d own_policy=no
     if [[ ! -e $policy ]]; then
@@ -154,6 +190,15 @@ packages() {
     fi
     ((${#missing[@]} == 0)) || install_packages "${missing[@]}"
     require_recent_rabbitmq
+    postgres_packages
+}
+
+postgres_packages() {
+    [[ -n $(postgres_bin) ]] || install_postgres
+    command -v psql >/dev/null || install_packages postgresql-client
+    local version
+    version=$("$(postgres_bin)/postgres" --version | grep -oE '[0-9]+' | head -n 1)
+    ((version >= 14)) || fail "this system's PostgreSQL is $version, and Lanekeeper needs 14"
 }
 
 require_recent_rabbitmq() {
@@ -226,6 +271,74 @@ start_redis() {
     say "Redis started on $host:$port (process $pid, $dir)"
 }
 
+# PostgreSQL refuses to run as root: then it runs as another user, where that user can get to.
+unprivileged=()
+if ((EUID == 0)); then
+    server_user=$(id -un postgres 2>/dev/null || echo nobody)
+    unprivileged=(setpriv --reuid "$server_user" --regid "$(id -g "$server_user")" --clear-groups)
+fi
+
+# Prints the directory of the cluster on this port, made if need be: beside the other services' data,
+# or under /tmp where the server's user cannot get there.
+postgres_home() {
+    local dir=$1 home
+    if [[ -e $dir/home ]] && [[ -d $(<"$dir/home") ]]; then
+        cat "$dir/home"
+        return
+    fi
+    home=$dir/cluster
+    mkdir -p "$home"
+    if ((EUID == 0)); then
+        chown "$server_user" "$home"
+        if ! "${unprivileged[@]}" test -x "$home/."; then
+            rmdir "$home"
+            home=$(mktemp -d /tmp/lanekeeper-postgres.XXXXXX)
+            chown "$server_user" "$home"
+        fi
+    fi
+    echo "$home" | tee "$dir/home"
+}
+
+create_cluster() {
+    local home=$1
+    (umask 077 && printf '%s\n' "${password:-lanekeeper}" >"$home/password")
+    ((EUID > 0)) || chown "$server_user" "$home/password"
+    (
+        cd "$home" # Where the server's user can be: it looks at its own directory first.
+        "${unprivileged[@]}" "$(postgres_bin)/initdb" --pgdata data --no-sync --encoding UTF8 --locale C.UTF-8 \
+            --username "${user:-lanekeeper}" --pwfile password --auth scram-sha-256 >log 2>&1
+    ) || fail "initdb failed; its log is $home/log"
+    rm -f "$home/password"
+}
+
+# Starts the cluster for URL $1. What tests write need not outlive the machine ($2 = test).
+start_postgres() {
+    local url=$1 dir=$state/postgres-$port home pid
+    local options=(-c "listen_addresses=$host" -c "port=$port" -c unix_socket_directories= -c max_connections=300)
+    mkdir -p "$dir"
+    home=$(postgres_home "$dir")
+    [[ -e $home/data/PG_VERSION ]] || create_cluster "$home"
+    echo "fsync = $([[ $2 == test ]] && echo off || echo on)" >"$home/data/postgresql.auto.conf"
+    detach "$home" "${unprivileged[@]}" "$(postgres_bin)/postgres" -D "$home/data" "${options[@]}" >"$dir/pid"
+    pid=$(<"$dir/pid")
+    maintenance=${url%/*}/postgres
+    await maintenance_answers "$pid" "$home/log"
+    postgres_lets_in "$url" ||
+        psql --no-psqlrc --quiet --dbname "$maintenance" --command "CREATE DATABASE \"$(percent_decode "$path")\"" </dev/null
+    say "PostgreSQL started on $host:$port (process $pid, $home)"
+}
+
+maintenance_answers() { postgres_lets_in "$maintenance"; }
+
+# A cluster that was started for tests keeps what it is told once it is used for more.
+make_durable() {
+    local dir=$state/postgres-$port home
+    [[ -e $dir/pid && -e $dir/home ]] || return 0
+    home=$(<"$dir/home")
+    echo 'fsync = on' >"$home/data/postgresql.auto.conf"
+    kill -HUP "$(<"$dir/pid")" 2>/dev/null || true
+}
+
 engine_answers() {
     command -v docker >/dev/null && docker compose version >/dev/null 2>&1 &&
         timeout 10 docker info >/dev/null 2>&1
@@ -238,8 +351,9 @@ compose() {
 start_container() {
     say "starting $1 with Docker Compose on $host:$port"
     touch "$state/compose"
-    AMQP_PORT=$port REDIS_PORT=$port AMQP_USER=${user:-guest} AMQP_PASSWORD=${password:-guest} \
-        compose up --detach "$1" </dev/null
+    AMQP_PORT=$port REDIS_PORT=$port POSTGRES_PORT=$port AMQP_USER=${user:-guest} AMQP_PASSWORD=${password:-guest} \
+        POSTGRES_USER=${user:-lanekeeper} POSTGRES_PASSWORD=${password:-lanekeeper} POSTGRES_DB=${path:-lanekeeper} \
+        compose up --detach --wait "$1" </dev/null
     await "$2" '' "docker compose logs $1"
 }
 
@@ -275,6 +389,33 @@ ensure_redis() {
     fi
 }
 
+# The database at URL $1, for $2 (test or run).
+ensure_database() {
+    split_url "$1" 5432
+    if postgres_answers; then
+        say "PostgreSQL answers at $host:$port"
+        require_entry "$1"
+        [[ $2 == test ]] || make_durable
+        return
+    fi
+    require_loopback
+    if engine_answers; then
+        start_container postgres postgres_answers
+    else
+        postgres_packages
+        start_postgres "$1" "$2"
+    fi
+}
+
+# Another program's server may answer there. Without psql, whoever connects first will say so.
+require_entry() {
+    if ! command -v psql >/dev/null || postgres_lets_in "$1"; then return; fi
+    fail "PostgreSQL answers at $host:$port, but not to ${user:-lanekeeper} for the database ${path:-lanekeeper}." \
+        "There, run: CREATE ROLE ${user:-lanekeeper} LOGIN CREATEDB PASSWORD '…'; CREATE DATABASE ${path:-lanekeeper} OWNER ${user:-lanekeeper};" \
+        "or set LANEKEEPER_TEST_DATABASE_URL (for tests) or LANEKEEPER__DATABASE__URL (make run) to another port of" \
+        "127.0.0.1, and one is started there"
+}
+
 up() {
     mkdir -p "$state"
     exec 9>"$state/lock"
@@ -287,23 +428,31 @@ up() {
         ensure_amqp "${LANEKEEPER_TEST_AMQP_URL:-$default_amqp}" 9>&-
         ensure_redis "${LANEKEEPER_TEST_REDIS_URL:-$default_redis}" 9>&-
         ;;&
+    test | all | database) ensure_database "${LANEKEEPER_TEST_DATABASE_URL:-$default_database}" test 9>&- ;;&
     run | all)
         ensure_amqp "${LANEKEEPER__AMQP__URL:-$default_amqp}" 9>&-
         ensure_redis "${LANEKEEPER__REDIS__URL:-$default_redis}" 9>&-
+        ensure_database "${LANEKEEPER__DATABASE__URL:-$default_database}" run 9>&-
         ;;
-    test) ;;
-    *) fail "up takes test or run, not $1" ;;
+    test | database) ;;
+    *) fail "up takes test, run or database, not $1" ;;
     esac
 }
 
-# A process id may have been given to another process since: ours work in their own directory.
+# A process id may have been given to another process since: ours work in their own directory, and
+# PostgreSQL in that of its cluster.
 stop_process() {
-    local file=$1 dir pid
+    local file=$1 dir place signal=TERM pid
     dir=$(dirname "$file")
     [[ -e $file ]] || return 0
     pid=$(<"$file")
-    if [[ $(readlink "/proc/$pid/cwd" 2>/dev/null) == "$dir" ]]; then
-        kill -- "-$pid" 2>/dev/null || kill "$pid" 2>/dev/null || true
+    place=$dir
+    if [[ -e $dir/home ]]; then
+        place=$(<"$dir/home")/data
+        signal=INT # To end although clients are connected.
+    fi
+    if [[ $(readlink "/proc/$pid/cwd" 2>/dev/null) == "$place" ]]; then
+        kill -s "$signal" -- "-$pid" 2>/dev/null || kill -s "$signal" "$pid" 2>/dev/null || true
         local deadline=$((SECONDS + 30))
         while kill -0 "$pid" 2>/dev/null; do
             ((SECONDS < deadline)) || kill -KILL -- "-$pid" 2>/dev/null || true
@@ -347,5 +496,5 @@ up) up "${2:-all}" ;;
 packages) packages "${2:-}" ;;
 down) down ;;
 rabbitmqctl) control_rabbitmq "${@:2}" ;;
-*) fail "commands: up [test|run], packages [test], down, rabbitmqctl …" ;;
+*) fail "commands: up [test|run|database], packages [test], down, rabbitmqctl …" ;;
 esac

@@ -13,6 +13,7 @@ pub mod embedded;
 pub mod intake;
 pub mod meter;
 pub mod ops;
+pub mod postgres;
 pub mod settings;
 pub mod telemetry;
 pub mod waiting;

@@ -7,12 +7,14 @@ mod accounts;
 mod amqp;
 mod carriers;
 mod claims;
+mod database;
 mod environment;
 mod error;
 mod jobs;
 mod known;
 mod lanes;
 mod layers;
+mod ledger;
 mod log;
 mod ops;
 mod outcomes;
@@ -34,18 +36,20 @@ pub use carriers::{
     BreakerSettings, Carrier, CarrierKind, Carriers, DEFAULT_CARRIER, Http, Sandbox,
 };
 pub use claims::Claims;
+pub use database::Database;
 pub use environment::{ENV_CONFIG, ENV_PREFIX, env_name};
 pub use error::SettingsError;
 pub use jobs::Jobs;
 pub use lanes::Lanes;
 pub use layers::DEFAULTS;
+pub use ledger::{Ledger, LedgerRecipient};
 pub use log::{Log, LogFormat, LogLevel};
 pub use ops::Ops;
 pub use outcomes::Outcomes;
 pub use prefix::Prefix;
 pub use redis::Redis;
 pub use secret::Secret;
-pub use urls::{AmqpUrl, CarrierUrl, RedisUrl, UrlError};
+pub use urls::{AmqpUrl, CarrierUrl, PostgresUrl, RedisUrl, UrlError};
 pub use worker::Worker;
 
 use known::Known;
@@ -59,6 +63,8 @@ pub struct Settings {
     pub amqp: Amqp,
     /// `[redis]`.
     pub redis: Redis,
+    /// `[database]`; `None` where no URL is given.
+    pub database: Option<Database>,
     /// `[claims]`.
     pub claims: Claims,
     /// `[lanes]`.
@@ -71,6 +77,8 @@ pub struct Settings {
     pub carriers: Carriers,
     /// `[outcomes]`.
     pub outcomes: Outcomes,
+    /// `[ledger]`.
+    pub ledger: Ledger,
     /// `[ops]`.
     pub ops: Ops,
     /// `[worker]`.
@@ -134,12 +142,14 @@ fn read_all(table: &Table, asked: &RefCell<BTreeSet<String>>) -> Result<Settings
     Ok(Settings {
         amqp: Amqp::read(&section("amqp"))?,
         redis: Redis::read(&section("redis"))?,
+        database: Database::read(&section("database"))?,
         claims: Claims::read(&section("claims"))?,
         accounts: Accounts::read(&section("accounts"), &lanes)?,
         lanes,
         jobs: Jobs::read(&section("jobs"))?,
         carriers: read_carriers(table, &defaults, asked)?,
         outcomes: Outcomes::read(&section("outcomes"))?,
+        ledger: Ledger::read(&section("ledger"))?,
         ops: Ops::read(&section("ops"))?,
         worker: Worker::read(&section("worker"))?,
         log: Log::read(&section("log"))?,

@@ -17,14 +17,18 @@ pub enum UrlError {
     /// A URL of another kind of service.
     #[error("another scheme: the scheme must be {0}")]
     Scheme(&'static str),
-    /// The heartbeat and the connection's time-out are settings.
-    #[error(
-        "a URL without heartbeat and connection_timeout: amqp.heartbeat_s and amqp.connect_timeout_ms set them"
-    )]
-    Timings,
+    /// Parameters that are settings.
+    #[error("a URL without {0}")]
+    Timings(&'static str),
     /// A query parameter that would have no effect.
     #[error("no query parameters but {0}")]
     Query(&'static str),
+    /// How a connection to PostgreSQL is secured.
+    #[error("one of disable, allow, prefer, require, verify-ca, verify-full for sslmode")]
+    SslMode,
+    /// How many prepared statements a connection to PostgreSQL keeps.
+    #[error("a whole number from 0 to 65535 for statement-cache-capacity")]
+    StatementCache,
     /// The Redis database.
     #[error("the number of a Redis database after the host, such as /0")]
     Database,
@@ -32,11 +36,29 @@ pub enum UrlError {
 
 const AMQP_SCHEMES: (&[&str], &str) = (&["amqp", "amqps"], "amqp:// or amqps://");
 const REDIS_SCHEMES: (&[&str], &str) = (&["redis", "rediss"], "redis:// or rediss://");
+const POSTGRES_SCHEMES: (&[&str], &str) =
+    (&["postgres", "postgresql"], "postgres:// or postgresql://");
 const HTTP_SCHEMES: (&[&str], &str) = (&["http", "https"], "http:// or https://");
 
 const AMQP_SHAPE: &str = "a URL such as amqp://user:password@host:5672/vhost";
 const REDIS_SHAPE: &str = "a URL such as redis://user:password@host:6379/0";
+const POSTGRES_SHAPE: &str = "a URL such as postgres://user:password@host:5432/database";
 const HTTP_SHAPE: &str = "a URL such as https://carrier.example/messages";
+
+const AMQP_TIMINGS: &str = "heartbeat and connection_timeout: amqp.heartbeat_s and \
+    amqp.connect_timeout_ms set them";
+const POSTGRES_TIMINGS: &str = "connect_timeout: database.connect_timeout_ms sets it";
+
+const SSL_MODES: [&str; 6] = [
+    "disable",
+    "allow",
+    "prefer",
+    "require",
+    "verify-ca",
+    "verify-full",
+];
+const POSTGRES_PARAMETERS: &str = "sslmode, sslrootcert, sslcert, sslkey, application_name, options \
+    and statement-cache-capacity";
 
 /// Where the broker is.
 #[derive(Clone, PartialEq, Eq)]
@@ -52,7 +74,7 @@ impl AmqpUrl {
         for (name, _) in url.query_pairs() {
             match &*name {
                 "frame_max" | "channel_max" | "auth_mechanism" => {}
-                "heartbeat" | "connection_timeout" => return Err(UrlError::Timings),
+                "heartbeat" | "connection_timeout" => return Err(UrlError::Timings(AMQP_TIMINGS)),
                 _ => return Err(UrlError::Query("frame_max, channel_max and auth_mechanism")),
             }
         }
@@ -88,6 +110,53 @@ impl RedisUrl {
             return Err(UrlError::Database);
         }
         Ok(Self(url))
+    }
+
+    /// The URL with its password.
+    #[must_use]
+    pub fn expose(&self) -> &Url {
+        &self.0
+    }
+}
+
+/// Where PostgreSQL is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresUrl(Url);
+
+impl PostgresUrl {
+    /// Reads a `postgres://` or `postgresql://` URL, with those of libpq's parameters that have an
+    /// effect. The directory of a socket may stand percent-encoded in the host's place.
+    ///
+    /// # Errors
+    /// [`UrlError`], which says what was expected.
+    pub fn parse(text: &str) -> Result<Self, UrlError> {
+        let url = split(text, POSTGRES_SCHEMES, POSTGRES_SHAPE)?;
+        for (name, value) in url.query_pairs() {
+            match &*name {
+                "sslmode" if !SSL_MODES.contains(&&*value) => return Err(UrlError::SslMode),
+                "statement-cache-capacity" if value.parse::<u16>().is_err() => {
+                    return Err(UrlError::StatementCache);
+                }
+                "sslmode"
+                | "sslrootcert"
+                | "sslcert"
+                | "sslkey"
+                | "application_name"
+                | "options"
+                | "statement-cache-capacity" => {}
+                "connect_timeout" => return Err(UrlError::Timings(POSTGRES_TIMINGS)),
+                _ => return Err(UrlError::Query(POSTGRES_PARAMETERS)),
+            }
+        }
+        let host = url.host_str().unwrap_or_default();
+        if [host, url.path()]
+            .iter()
+            .all(|part| is_percent_encoded(part))
+        {
+            Ok(Self(url))
+        } else {
+            Err(UrlError::Shape(POSTGRES_SHAPE))
+        }
     }
 
     /// The URL with its password.
@@ -194,7 +263,7 @@ macro_rules! shown_without_secrets {
     )*};
 }
 
-shown_without_secrets!(AmqpUrl, RedisUrl, CarrierUrl);
+shown_without_secrets!(AmqpUrl, RedisUrl, PostgresUrl, CarrierUrl);
 
 #[cfg(test)]
 mod tests {
@@ -236,6 +305,7 @@ mod tests {
             let refused = [
                 AmqpUrl::parse(&format!("amqp://user:{password}@host/vhost")).unwrap_err(),
                 RedisUrl::parse(&format!("redis://user:{password}@host/0")).unwrap_err(),
+                PostgresUrl::parse(&format!("postgres://user:{password}@host/base")).unwrap_err(),
                 CarrierUrl::parse(&format!("https://user:{password}@host/path")).unwrap_err(),
             ];
             for error in refused {
@@ -295,10 +365,38 @@ mod tests {
         assert!(AmqpUrl::parse("amqp://host?frame_max=8192").is_ok());
         assert_eq!(
             AmqpUrl::parse("amqp://host?heartbeat=5"),
-            Err(UrlError::Timings)
+            Err(UrlError::Timings(AMQP_TIMINGS))
         );
         assert!(AmqpUrl::parse("amqp://host?hearbeat=5").is_err());
         assert!(RedisUrl::parse("rediss://host:6380/3?protocol=resp3").is_ok());
+    }
+
+    #[test]
+    fn parameters_of_libpq_that_have_an_effect_are_taken() {
+        let url = "postgresql://user:S3NT@host:6432/lane%20keeper?sslmode=verify-full\
+                   &options=-c%20search_path%3Dlanes&statement-cache-capacity=0";
+        let url = PostgresUrl::parse(url).unwrap();
+        assert_eq!(url.to_string(), "postgresql://host:6432/lane%20keeper");
+        assert!(PostgresUrl::parse("postgres://user@%2Frun%2Fpostgresql/lanes").is_ok());
+        for (text, expected) in [
+            (
+                "postgres://host?connect_timeout=1",
+                "database.connect_timeout_ms",
+            ),
+            ("postgres://host?sslmode=on", "verify-full"),
+            ("postgres://host?password=S3NT", "no query parameters but"),
+            (
+                "postgres://host?statement-cache-capacity=S3NT",
+                "from 0 to 65535",
+            ),
+            ("postgres://host/%ff", "percent-encoded"),
+            ("postgres:///base", "a URL such as"),
+            ("mysql://host", "postgres:// or postgresql://"),
+        ] {
+            let error = PostgresUrl::parse(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+            assert!(!error.contains("S3NT"), "{error}");
+        }
     }
 
     #[test]
@@ -306,6 +404,10 @@ mod tests {
         let shown = [
             format!("{:?}", AmqpUrl::parse("amqp://S3NT:S3NT@host").unwrap()),
             format!("{:?}", RedisUrl::parse("redis://:S3NT@[::1]:7/2").unwrap()),
+            format!(
+                "{:?}",
+                PostgresUrl::parse("postgres://S3NT:S3NT@host/base?sslkey=S3NT").unwrap()
+            ),
             format!(
                 "{:?}",
                 CarrierUrl::parse("https://S3NT:S3NT@host:8443/send?key=S3NT").unwrap()
@@ -316,6 +418,7 @@ mod tests {
             [
                 "amqp://host/%2F",
                 "redis://[::1]:7/2",
+                "postgres://host/base",
                 "https://host:8443/send"
             ]
         );

@@ -14,6 +14,7 @@ mod deploy;
 mod enqueue;
 mod intake;
 mod meter;
+mod migrations;
 mod operations;
 mod outages;
 mod publishing_docs;

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lanekeeper::domain::{Channel, Lane};
-use lanekeeper::settings::{CarrierKind, DEFAULTS, Settings, SettingsError, env_name};
+use lanekeeper::settings::{
+    CarrierKind, DEFAULTS, LedgerRecipient, Settings, SettingsError, env_name,
+};
 
 fn load(environment: &[(&str, &str)]) -> Result<Settings, SettingsError> {
     Settings::load(None, environment.iter().copied())
@@ -72,6 +74,15 @@ const OTHERS: &[(&str, Other)] = &[
         Other::File("https://elsewhere/\n"),
     ),
     ("claims.life_s", Other::Value("0")),
+    ("database.connect_timeout_ms", Other::Value("77")),
+    ("database.connections", Other::Value("3")),
+    ("database.migrate", Other::Value("true")),
+    ("database.timeout_ms", Other::Value("77")),
+    ("database.url", Other::Value("postgresql://elsewhere/lanes")),
+    (
+        "database.url_file",
+        Other::File("postgresql://elsewhere/lanes\n"),
+    ),
     ("jobs.default_region", Other::Value("GB")),
     ("jobs.max_attempts", Other::Value("9")),
     ("jobs.retry_after_cap_s", Other::Value("9")),
@@ -82,6 +93,10 @@ const OTHERS: &[(&str, Other)] = &[
     ("lanes.reserve_percent", Other::Value("0")),
     ("lanes.shed_delay_ms", Other::Value("500")),
     ("lanes.transactional_sheds_per_second", Other::Value("9")),
+    ("ledger.hash_key", Other::Value("sixteen or more!")),
+    ("ledger.hash_key_file", Other::File("sixteen or more!\n")),
+    ("ledger.recipient", Other::Value("mask")),
+    ("ledger.retention_days", Other::Value("0")),
     ("log.format", Other::Value("json")),
     ("log.level", Other::Value("debug")),
     ("ops.listen", Other::Value("[::1]:9999")),
@@ -101,8 +116,13 @@ enum Other {
     File(&'static str),
 }
 
-/// What one kind of carrier never reads needs a carrier of the other kind.
+/// What one kind of carrier never reads needs a carrier of the other kind, and what is said of the
+/// database needs one.
 fn base_for(name: &str) -> Vec<(&'static str, &'static str)> {
+    let key = name.strip_prefix("database.").unwrap_or("url");
+    if !key.starts_with("url") {
+        return vec![("LANEKEEPER__DATABASE__URL", "postgres://database")];
+    }
     let http = ["auth_", "connect_timeout_ms", "url"];
     let key = name.strip_prefix("carriers.default.").unwrap_or_default();
     let url = ("LANEKEEPER__CARRIERS__DEFAULT__URL", "https://carrier/");
@@ -228,6 +248,35 @@ fn the_defaults_are_those_that_others_rely_on() {
     assert_eq!(settings.amqp.prefetch, 256);
     assert_eq!(settings.ops.listen, "127.0.0.1:9464".parse().unwrap());
     assert_eq!(settings.jobs.max_attempts, 5);
+}
+
+#[test]
+fn without_a_url_there_is_no_database() {
+    let none = load(&[("LANEKEEPER__DATABASE__CONNECTIONS", "5")]).unwrap();
+    assert!(none.database.is_none());
+    let url = ("LANEKEEPER__DATABASE__URL", "postgres://host/lanes");
+    let database = load(&[url]).unwrap().database.unwrap();
+    assert_eq!(database.connect_timeout, Duration::from_secs(2));
+    assert_eq!(database.timeout, Duration::from_secs(1));
+    assert_eq!((database.connections, database.migrate), (8, false));
+}
+
+#[test]
+fn migrations_without_a_database_are_a_mistake() {
+    let text = message(load(&[("LANEKEEPER__DATABASE__MIGRATE", "true")]));
+    assert!(text.contains("expected database.url beside it"), "{text}");
+}
+
+#[test]
+fn the_ledger_keeps_hashes_for_a_month_unless_told_otherwise() {
+    let ledger = load(&[]).unwrap().ledger;
+    assert_eq!(ledger.recipient, LedgerRecipient::Hash);
+    assert_eq!(ledger.retention, Some(Duration::from_hours(30 * 24)));
+    assert_eq!(ledger.hash_key, None);
+    let for_ever = load(&[("LANEKEEPER__LEDGER__RETENTION_DAYS", "0")]).unwrap();
+    assert_eq!(for_ever.ledger.retention, None);
+    let short = message(load(&[("LANEKEEPER__LEDGER__HASH_KEY", "too short")]));
+    assert!(short.contains("16 bytes or more"), "{short}");
 }
 
 #[test]
@@ -393,6 +442,16 @@ fn no_error_and_no_debug_output_shows_a_secret() {
         load(&[("LANEKEEPER__AMQP__URL", "amqp://user:S3NTINEL#1@host")]),
         load(&[("LANEKEEPER__REDIS__URL", "http://user:S3NTINEL@host")]),
         load(&[("LANEKEEPER__REDIS__URL_FILE", &path)]),
+        load(&[(
+            "LANEKEEPER__DATABASE__URL",
+            "postgres://user:S3NTINEL#1@host",
+        )]),
+        load(&[(
+            "LANEKEEPER__DATABASE__URL",
+            "postgres://host?password=S3NTINEL",
+        )]),
+        load(&[("LANEKEEPER__DATABASE__URL_FILE", &path)]),
+        load(&[("LANEKEEPER__LEDGER__HASH_KEY", "S3NTINEL")]),
         load(&[("LANEKEEPER__AMQP__PREFIX", "amqp://user:S3NTINEL@host")]),
         load(&[("LANEKEEPER__OPS__LISTEN", "amqp://user:S3NTINEL@host")]),
         load(&[("LANEKEEPER__CARRIERS__DEFAULT__AUTH_TOKEN", "S3NTINEL\n")]),
@@ -411,6 +470,11 @@ fn no_error_and_no_debug_output_shows_a_secret() {
     let settings = load(&[
         ("LANEKEEPER__AMQP__URL", "amqp://user:S3NTINEL@host"),
         ("LANEKEEPER__REDIS__URL", "redis://:S3NTINEL@host"),
+        (
+            "LANEKEEPER__DATABASE__URL",
+            "postgres://S3NTINEL:S3NTINEL@host?sslkey=S3NTINEL",
+        ),
+        ("LANEKEEPER__LEDGER__HASH_KEY", "S3NTINEL S3NTINEL"),
         ("LANEKEEPER__CARRIERS__DEFAULT__KIND", "http"),
         (
             "LANEKEEPER__CARRIERS__DEFAULT__URL",

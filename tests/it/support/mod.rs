@@ -2,6 +2,7 @@
 
 pub mod exchange;
 pub mod jobs;
+pub mod postgres;
 pub mod programs;
 pub mod prometheus;
 pub mod queues;

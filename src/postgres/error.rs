@@ -1,0 +1,98 @@
+//! What the database's errors mean.
+
+use std::io;
+
+use sqlx::Error;
+use sqlx::error::DatabaseError;
+
+use crate::dispatch::ports::RecordsError;
+
+/// What an error means to the pipeline.
+#[must_use]
+pub fn records_error(error: &Error) -> RecordsError {
+    match error {
+        Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => RecordsError::TimedOut,
+        Error::Io(_)
+        | Error::Tls(_)
+        | Error::Configuration(_)
+        | Error::PoolTimedOut
+        | Error::PoolClosed
+        | Error::WorkerCrashed => RecordsError::Unreachable,
+        Error::Database(error) => match condition(&**error) {
+            Condition::Closed | Condition::Refused(_) => RecordsError::Unreachable,
+            Condition::TimedOut => RecordsError::TimedOut,
+            Condition::Forbidden | Condition::ReadOnly | Condition::NoTable | Condition::Other => {
+                RecordsError::Failed
+            }
+        },
+        _ => RecordsError::Failed,
+    }
+}
+
+/// What an error means to whoever runs a command. It shows neither the URL nor what was written.
+#[must_use]
+pub fn explain(error: &Error) -> String {
+    match error {
+        Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => "no answer in time".into(),
+        Error::Io(error) => format!("the connection failed: {}", error.kind()),
+        Error::Tls(_) => "no TLS connection can be made (sslmode and sslrootcert in database.url; \
+             is the server's certificate one that this system trusts?)"
+            .into(),
+        Error::Configuration(_) => "a parameter of database.url cannot be used".into(),
+        Error::PoolTimedOut => "no connection in time".into(),
+        Error::Protocol(_) => "it does not speak as PostgreSQL does".into(),
+        Error::Database(error) => explain_answer(&**error),
+        _ => "its answer is not what was expected".into(),
+    }
+}
+
+fn explain_answer(error: &dyn DatabaseError) -> String {
+    let code = error.code().unwrap_or_default();
+    match condition(error) {
+        Condition::Refused(why) => why.to_owned(),
+        Condition::Closed => "it closes connections: it is starting or stopping".into(),
+        Condition::TimedOut => "no answer in time, or a lock that was not to be had".into(),
+        Condition::Forbidden => "this user may not do that (SQLSTATE 42501)".into(),
+        Condition::ReadOnly => "it takes no writes: is it a standby? (SQLSTATE 25006)".into(),
+        Condition::NoTable => "a table or column is missing: run `lanekeeper migrate`".into(),
+        Condition::Other => format!("it answers with an error (SQLSTATE {code})"),
+    }
+}
+
+/// What an answer with an error says.
+pub(super) enum Condition {
+    /// The server lets nobody in, or not us; why.
+    Refused(&'static str),
+    /// The server ends connections.
+    Closed,
+    /// A statement or a lock took too long.
+    TimedOut,
+    /// The user lacks a right.
+    Forbidden,
+    /// Writes are not taken.
+    ReadOnly,
+    /// The schema is not what it should be.
+    NoTable,
+    /// Anything else.
+    Other,
+}
+
+/// SQLSTATE codes, from the appendix "PostgreSQL Error Codes" of the server's manual.
+pub(super) fn condition(error: &dyn DatabaseError) -> Condition {
+    match error.code().as_deref().unwrap_or_default() {
+        "28P01" | "28000" => {
+            Condition::Refused("user or password is wrong, or the server lets this user not in")
+        }
+        "3D000" => Condition::Refused("the database does not exist; create it first"),
+        "53300" => Condition::Refused(
+            "it has no connection left: lower database.connections, or raise its max_connections",
+        ),
+        "57P01" | "57P02" | "57P03" => Condition::Closed,
+        code if code.starts_with("08") => Condition::Closed,
+        "57014" | "55P03" => Condition::TimedOut,
+        "42501" => Condition::Forbidden,
+        "25006" => Condition::ReadOnly,
+        "42P01" | "42703" | "3F000" => Condition::NoTable,
+        _ => Condition::Other,
+    }
+}

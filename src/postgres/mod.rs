@@ -1,0 +1,14 @@
+//! PostgreSQL: one pool of connections, questions with a time limit, and the schema.
+//!
+//! What is asked is not known here: the modules that keep something in the database have their own
+//! queries, checked when they are compiled against `.sqlx/` (`scripts/queries.sh` renews it).
+
+mod error;
+mod migrations;
+mod pool;
+mod version;
+
+pub use error::{explain, records_error};
+pub use migrations::{MIGRATIONS, MigrationsError, migrate};
+pub use pool::{Database, connect};
+pub use version::{OLDEST, ServerVersion, server_version};

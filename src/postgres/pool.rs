@@ -1,0 +1,132 @@
+//! Connections, and questions that end in time.
+
+use std::io;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use sqlx::{ConnectOptions as _, Connection as _};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::error::records_error;
+use crate::dispatch::ports::RecordsError;
+use crate::settings;
+
+/// How the server's list of sessions shows this program.
+const APPLICATION: &str = "lanekeeper";
+
+/// A connection that has been idle for longer may have died unnoticed: it is tried before use.
+const TRIED_AFTER: Duration = Duration::from_secs(1);
+
+/// The database of a running process.
+#[derive(Debug, Clone)]
+pub struct Database {
+    pool: PgPool,
+    limit: Duration,
+}
+
+impl Database {
+    /// The database of the settings. Nothing is connected before the first question.
+    ///
+    /// # Errors
+    /// When the URL cannot be used: a certificate or key that it names, for instance.
+    pub fn open(settings: &settings::Database) -> Result<Self, sqlx::Error> {
+        let limit = settings.timeout;
+        let options = session(settings)?.options([
+            // The server too gives up what nobody waits for any more, and a transaction whose client
+            // has stopped half-way.
+            ("statement_timeout", limit.as_millis()),
+            (
+                "idle_in_transaction_session_timeout",
+                limit.as_millis() * 10,
+            ),
+        ]);
+        let pool = PgPoolOptions::new()
+            .max_connections(settings.connections)
+            .acquire_timeout(settings.connect_timeout)
+            .test_before_acquire(false)
+            .before_acquire(move |connection, history| {
+                Box::pin(async move {
+                    let fresh = history.idle_for < TRIED_AFTER;
+                    // Half of the limit, so that the other half is left for a new connection.
+                    fresh_or_alive(fresh, connection, limit / 2).await
+                })
+            })
+            // The pool itself tries each connection that comes back, but waits for ever.
+            .after_release(move |connection, _| Box::pin(fresh_or_alive(false, connection, limit)))
+            .connect_lazy_with(options);
+        Ok(Self { pool, limit })
+    }
+
+    /// Asks a question over one connection. The wait for that connection counts towards the limit;
+    /// a connection that does not answer in time is given up.
+    ///
+    /// # Errors
+    /// [`RecordsError::Unreachable`] when no connection was to be had in time, and what
+    /// [`records_error`] makes of other errors.
+    pub async fn ask<T>(
+        &self,
+        question: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
+    ) -> Result<T, RecordsError> {
+        let deadline = Instant::now() + self.limit;
+        let connection = timeout_at(deadline, self.pool.acquire()).await;
+        let connection = connection.map_err(|_| RecordsError::Unreachable)?;
+        let mut connection = connection.map_err(|error| records_error(&error))?;
+        match timeout_at(deadline, question(&mut connection)).await {
+            Ok(answer) => answer.map_err(|error| records_error(&error)),
+            Err(_) => {
+                // Back in the pool it would keep others waiting.
+                drop(connection.detach());
+                Err(RecordsError::TimedOut)
+            }
+        }
+    }
+
+    /// How long a question may take.
+    #[must_use]
+    pub fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// The pool, for work that is not bound to [`Database::limit`] as a whole. Single statements
+    /// still are: the server ends those that take longer.
+    #[must_use]
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+}
+
+/// One connection for a command, without limits for single statements.
+///
+/// # Errors
+/// When there is none within the time-out for connecting; [`super::explain`] says why.
+pub async fn connect(settings: &settings::Database) -> Result<PgConnection, sqlx::Error> {
+    let session = session(settings)?;
+    let connected = timeout(settings.connect_timeout, session.connect()).await;
+    connected.map_err(|_| sqlx::Error::Io(io::ErrorKind::TimedOut.into()))?
+}
+
+fn session(settings: &settings::Database) -> Result<PgConnectOptions, sqlx::Error> {
+    let url = settings.url.expose();
+    let mut options = PgConnectOptions::from_url(url)?
+        // Nothing here is a floating-point number, and PgBouncer refuses parameters that it does
+        // not know.
+        .extra_float_digits(None)
+        // Statements may hold what logs must not.
+        .disable_statement_logging();
+    if options.get_application_name().is_none() {
+        options = options.application_name(APPLICATION);
+    }
+    Ok(options)
+}
+
+async fn fresh_or_alive(
+    fresh: bool,
+    connection: &mut PgConnection,
+    limit: Duration,
+) -> Result<bool, sqlx::Error> {
+    if !fresh {
+        let alive = timeout(limit, connection.ping()).await;
+        alive.map_err(|_| sqlx::Error::Io(io::ErrorKind::TimedOut.into()))??;
+    }
+    Ok(true)
+}

@@ -1,0 +1,29 @@
+//! Which PostgreSQL answers.
+
+use std::fmt;
+
+use sqlx::PgConnection;
+
+/// The oldest server that is supported: older ones are no longer maintained.
+pub const OLDEST: ServerVersion = ServerVersion(140_000);
+
+/// A server's version, as its `server_version_num` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServerVersion(i32);
+
+impl fmt::Display for ServerVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0 / 10_000, self.0 % 10_000)
+    }
+}
+
+/// Asks the server for its version.
+///
+/// # Errors
+/// When it does not answer.
+pub async fn server_version(connection: &mut PgConnection) -> Result<ServerVersion, sqlx::Error> {
+    let number = sqlx::query_scalar!(
+        r#"SELECT current_setting('server_version_num')::integer AS "number!""#
+    );
+    number.fetch_one(connection).await.map(ServerVersion)
+}
