@@ -16,7 +16,9 @@ use thiserror::Error;
 use crate::dispatch::ports::WaitReason;
 use crate::domain::{Lane, Limit, MeterMode};
 use crate::meter::StoreError;
-use crate::telemetry::{Counts, DuplicateKind, HINT_FIELDS, Telemetry, all_outcomes};
+use crate::telemetry::{
+    Counts, DuplicateKind, HINT_FIELDS, ReleaseTrouble, Telemetry, all_outcomes,
+};
 
 /// Why there are no metrics.
 #[derive(Debug, Error)]
@@ -66,6 +68,7 @@ impl Metrics {
             telemetry: telemetry.clone(),
         };
         instruments.jobs();
+        instruments.waits();
         instruments.troubles();
         instruments.states();
         instruments.records();
@@ -127,6 +130,40 @@ impl Instruments {
             "Jobs parked because their carrier is out",
             |counts| by_lane(|lane| counts.parks.get(lane.index(), 0)),
         );
+    }
+
+    /// Jobs that wait in the database.
+    fn waits(&self) {
+        self.counter(
+            "lanekeeper.released",
+            "Jobs that waited in the database and are in their queue again",
+            |counts| by_lane(|lane| counts.released.get(lane.index(), 0)),
+        );
+        self.counter(
+            "lanekeeper.release_failures",
+            "Rounds in which waiting jobs could not be released, by what did not answer",
+            |counts| {
+                let causes = ReleaseTrouble::ALL.into_iter();
+                causes
+                    .map(|cause| {
+                        let count = counts.release_failures.get(cause as usize, 0);
+                        (vec![KeyValue::new("cause", cause.as_str())], count)
+                    })
+                    .collect()
+            },
+        );
+        let waiting = self.meter.u64_observable_gauge("lanekeeper.waiting");
+        let telemetry = self.telemetry.clone();
+        waiting
+            .with_description("Jobs that wait in the database; every worker tells the same number")
+            .with_callback(move |observer| {
+                for (labels, jobs) in
+                    by_lane(|lane| telemetry.counts().waiting.get(lane.index(), 0))
+                {
+                    observer.observe(jobs, &labels);
+                }
+            })
+            .build();
     }
 
     /// What operators should look at when it grows.
