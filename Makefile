@@ -25,6 +25,7 @@ services-stop: ## End the services that `make services` started, and nothing els
 test: ## Every test, on real services (ARGS="name" for some of them)
 	@scripts/services.sh packages test
 	@scripts/clients.sh
+	@scripts/phone_zones.sh
 	@scripts/services.sh up test
 ifeq ($(strip $(ARGS)),)
 	$(CARGO) test --locked --workspace -- --skip scenarios:: --skip outages::

@@ -10,6 +10,7 @@ pub mod digest;
 pub mod dispatch;
 pub mod domain;
 pub mod embedded;
+pub mod gates;
 pub mod intake;
 pub mod meter;
 pub mod ops;

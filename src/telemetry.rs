@@ -10,6 +10,7 @@ use std::time::Duration;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Gauge, Histogram, Meter};
 
+use crate::dispatch::ports::{RecordsError, WaitReason};
 use crate::domain::{Failure, Field, Lane, Limit, MeterMode, Outcome, Refusal, TRAFFIC_LANE};
 use crate::meter::StoreError;
 
@@ -145,6 +146,16 @@ pub struct Counts {
     pub in_flight: Grid<2, 1>,
     /// Age of the oldest job in this worker's hands, in milliseconds, by lane.
     pub oldest_ms: Grid<2, 1>,
+    /// Jobs that went to wait in the database, by lane and place in [`WaitReason::ALL`].
+    pub waits: Grid<2, { WaitReason::ALL.len() }>,
+    /// 1 while opt-outs cannot be looked up, and nothing is sent.
+    pub records_away: AtomicU64,
+    /// 1 while the ledger does not keep up, and marketing waits for it.
+    pub ledger_behind: AtomicU64,
+    /// Entries that wait for the ledger.
+    pub ledger_waiting: AtomicU64,
+    /// Entries that found no room to wait for the ledger.
+    pub ledger_lost: AtomicU64,
     /// Place in [`MeterMode::ALL`] of the mode that decides now.
     pub meter_mode: AtomicU64,
 }
@@ -189,6 +200,11 @@ impl Telemetry {
                 waiting: Grid::new(),
                 in_flight: Grid::new(),
                 oldest_ms: Grid::new(),
+                waits: Grid::new(),
+                records_away: AtomicU64::new(0),
+                ledger_behind: AtomicU64::new(0),
+                ledger_waiting: AtomicU64::new(0),
+                ledger_lost: AtomicU64::new(0),
                 meter_mode: AtomicU64::new(0),
             }),
             outcomes: all_outcomes().into(),
@@ -354,6 +370,43 @@ impl Telemetry {
     pub fn oldest(&self, lane: Lane, age: Duration) {
         let millis = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
         self.counts.oldest_ms.0[lane.index()][0].store(millis, Relaxed);
+    }
+
+    /// A job waits in the database.
+    pub fn waits(&self, lane: Lane, reason: WaitReason) {
+        self.counts.waits.add(lane.index(), reason as usize, 1);
+    }
+
+    /// The database does not answer: nothing is sent.
+    pub fn records_away(&self, why: RecordsError) {
+        self.counts.records_away.store(1, Relaxed);
+        tracing::warn!(%why, "nothing is sent until opt-outs can be looked up again");
+    }
+
+    /// The database answers.
+    pub fn records_back(&self) {
+        if self.counts.records_away.swap(0, Relaxed) > 0 {
+            tracing::info!("opt-outs can be looked up again");
+        }
+    }
+
+    /// Whether the ledger keeps up, and how many entries wait for it.
+    pub fn ledger(&self, keeps_up: bool, waiting: usize) {
+        self.counts.ledger_waiting.store(waiting as u64, Relaxed);
+        let behind = u64::from(!keeps_up);
+        if self.counts.ledger_behind.swap(behind, Relaxed) == behind {
+            return;
+        }
+        if keeps_up {
+            tracing::info!("the ledger keeps up again");
+        } else {
+            tracing::warn!("the ledger does not keep up: marketing waits for it");
+        }
+    }
+
+    /// Entries are lost to the ledger.
+    pub fn ledger_lost(&self, entries: u64) {
+        self.counts.ledger_lost.fetch_add(entries, Relaxed);
     }
 
     /// Whose counter decides now.

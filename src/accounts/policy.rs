@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::quiet_policy::QuietPolicy;
 use crate::domain::{Ceilings, Channel, Job};
 
 /// Everything about an account that decides over its jobs.
@@ -17,6 +18,8 @@ pub struct AccountPolicy {
     pub numbers: HashMap<Box<str>, u32>,
     /// Messages per second of a messaging service.
     pub services: HashMap<Box<str>, u32>,
+    /// When recipients may be written to.
+    pub quiet_hours: QuietPolicy,
 }
 
 impl AccountPolicy {
@@ -28,6 +31,7 @@ impl AccountPolicy {
             caps: Vec::new(),
             numbers: HashMap::new(),
             services: HashMap::new(),
+            quiet_hours: QuietPolicy::Off,
         }
     }
 

@@ -18,6 +18,7 @@ pub(super) fn options(settings: &Settings, policy: PolicyOf, try_seed: u64) -> P
             longest_here: settings.jobs.park_above,
         },
         announce_outcomes: settings.outcomes.enabled,
+        claim_life: settings.claims.life.unwrap_or_default(),
         policy,
         try_seed,
     }

@@ -15,6 +15,7 @@ use crate::carrier::AnyCarrier;
 use crate::clock::SystemClock;
 use crate::dispatch::{Fleet, Pipeline};
 use crate::domain::{AccountId, Lane};
+use crate::embedded::NoRecords;
 use crate::intake::{AmqpBroker, Intake};
 use crate::meter::{CounterStore, Failover, RedisOptions, RedisStore};
 use crate::ops::{self, LaneReadiness, Metrics, Readiness, Shutdown};
@@ -91,7 +92,8 @@ fn leave_by(shutdown: &Shutdown) -> Instant {
     Instant::now() + within
 }
 
-type WorkerPipeline = Pipeline<AmqpBroker, Failover<RedisStore>, AnyCarrier, SystemClock>;
+type WorkerPipeline =
+    Pipeline<AmqpBroker, Failover<RedisStore>, AnyCarrier, SystemClock, NoRecords>;
 
 async fn meter(settings: &Settings, telemetry: Telemetry) -> anyhow::Result<Failover<RedisStore>> {
     let options = super::pipeline::failover(settings);
@@ -129,6 +131,7 @@ fn pipeline(
         meter,
         fleet,
         clock,
+        Arc::new(NoRecords),
         telemetry,
         options,
     )?)

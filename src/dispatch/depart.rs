@@ -1,14 +1,15 @@
-//! The way back into the queues: shed and parked jobs, and undecodable messages.
+//! Jobs that leave without having ended: back into the queues or into the database; and messages
+//! that nobody can read, into the dead queue.
 //!
-//! A job leaves this worker only when the broker has confirmed its copy. If it has not, the
-//! original is kept, and whatever happens to it next is decided anew.
+//! A job leaves this worker only when the broker has confirmed its copy, or the database its row. If
+//! it has not, the original is kept, and whatever happens to it next is decided anew.
 
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
 use super::in_hand::{Departure, InHand};
-use super::ports::{Broker, DeadLetter, Receipt};
+use super::ports::{Broker, DeadLetter, Receipt, Records, Route, WaitingJob};
 use crate::domain::{Lane, Outcome};
 use crate::telemetry::Telemetry;
 
@@ -38,12 +39,13 @@ pub(super) struct DeadMessage {
 pub(super) struct StillHere(pub Departing);
 
 /// The stage's own means.
-pub(super) struct Departures<B> {
+pub(super) struct Departures<B, R> {
     pub broker: Arc<B>,
+    pub records: Arc<R>,
     pub telemetry: Telemetry,
 }
 
-impl<B: Broker> Departures<B> {
+impl<B: Broker, R: Records> Departures<B, R> {
     /// Runs until the sending side is closed and everything has left.
     pub async fn run<E: From<StillHere>>(
         self,
@@ -56,8 +58,10 @@ impl<B: Broker> Departures<B> {
             // The broker delivers these again: a copy would be one too many.
             jobs.retain(|(job, _)| self.broker.is_live(&job.receipt));
             dead.retain(|message| self.broker.is_live(&message.receipt));
-            let (jobs, dead) = tokio::join!(self.requeue(jobs), self.bury(dead));
-            for left in jobs.into_iter().chain(dead) {
+            let (waits, jobs) = jobs.into_iter().partition(|(_, why)| waits(why));
+            let (waits, jobs, dead) =
+                tokio::join!(self.keep(waits), self.requeue(jobs), self.bury(dead));
+            for left in waits.into_iter().chain(jobs).chain(dead) {
                 // A receiver that is gone means that the worker is stopping.
                 let _ = still_here.send(E::from(StillHere(left)));
             }
@@ -70,13 +74,17 @@ impl<B: Broker> Departures<B> {
         }
         let results = self
             .broker
-            .requeue(jobs.iter().map(|(job, why)| job.requeue(*why)).collect())
+            .requeue(
+                jobs.iter()
+                    .map(|(job, why)| job.requeue(route(why)))
+                    .collect(),
+            )
             .await;
         let mut gone = Vec::with_capacity(jobs.len());
         let mut here = Vec::new();
         for ((job, why), result) in jobs.into_iter().zip(results) {
             if result.is_ok() {
-                self.count(job.lane(), why);
+                self.count(job.lane(), &why);
                 gone.push(job.receipt);
             } else {
                 here.push(Departing::Job(job, why));
@@ -86,10 +94,29 @@ impl<B: Broker> Departures<B> {
         here
     }
 
-    fn count(&self, lane: Lane, why: Departure) {
+    /// Writes down jobs that wait, and only then lets go of their messages.
+    async fn keep(&self, jobs: Vec<(InHand, Departure)>) -> Vec<Departing> {
+        let waiting: Vec<_> = jobs.iter().filter_map(as_waiting).collect();
+        if waiting.is_empty() {
+            return Vec::new();
+        }
+        if self.records.keep(&waiting).await.is_err() {
+            let here = jobs.into_iter().map(|(job, why)| Departing::Job(job, why));
+            return here.collect();
+        }
+        for (job, why) in &jobs {
+            self.count(job.lane(), why);
+        }
+        let gone = jobs.into_iter().map(|(job, _)| job.receipt).collect();
+        self.broker.acknowledge(gone);
+        Vec::new()
+    }
+
+    fn count(&self, lane: Lane, why: &Departure) {
         match why {
-            Departure::Shed(limit) => self.telemetry.shed(lane, limit),
+            Departure::Shed(limit) => self.telemetry.shed(lane, *limit),
             Departure::Park => self.telemetry.parked(lane),
+            Departure::Wait(reason, _) => self.telemetry.waits(lane, *reason),
         }
     }
 
@@ -118,6 +145,25 @@ impl<B: Broker> Departures<B> {
         }
         self.broker.acknowledge(gone);
         here
+    }
+}
+
+fn waits(why: &Departure) -> bool {
+    matches!(why, Departure::Wait(..))
+}
+
+fn as_waiting((job, why): &(InHand, Departure)) -> Option<WaitingJob> {
+    match why {
+        Departure::Wait(reason, due) => Some(job.waiting(*reason, due.clone())),
+        Departure::Shed(_) | Departure::Park => None,
+    }
+}
+
+/// The way of a job that goes back to the broker.
+fn route(why: &Departure) -> Route {
+    match why {
+        Departure::Shed(_) => Route::Shed,
+        Departure::Park | Departure::Wait(..) => Route::Park,
     }
 }
 

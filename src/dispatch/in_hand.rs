@@ -5,14 +5,18 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::ports::{Receipt, Requeue, Route, TryId};
-use crate::domain::{AccountId, Job, JobHeaders, Lane, Limit};
+use super::ports::{
+    Admission, CapKey, Due, Inquiry, Receipt, Requeue, Route, TryId, WaitReason, WaitingJob,
+};
+use crate::domain::{AccountId, Job, JobHeaders, Lane, Limit, recipient_key};
 
 /// A job that this worker holds and the broker still counts as unsettled.
 #[derive(Debug)]
 pub(super) struct InHand {
     pub job: Box<Job>,
     pub receipt: Receipt,
+    /// The lane of the queue that it came from.
+    pub source_lane: Lane,
     pub headers: JobHeaders,
     /// When it arrived in this process.
     pub received_at: Instant,
@@ -29,15 +33,21 @@ pub(super) struct InHand {
     pub maybe_sent: bool,
     /// Whether the meter itself has said of this job that there is no room in the present window.
     pub turned_away: bool,
+    /// Its last admission by this worker.
+    pub admission: Option<Admission>,
+    /// The frequency caps that count it.
+    pub caps: Vec<CapKey>,
 }
 
-/// Why a job leaves this worker for a queue again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a job leaves this worker without having ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Departure {
-    /// A limit was reached.
+    /// A limit was reached: back after the shed delay.
     Shed(Limit),
-    /// Its carrier is out.
+    /// Its carrier is out: back after the park delay.
     Park,
+    /// It waits in the database.
+    Wait(WaitReason, Due),
 }
 
 impl InHand {
@@ -49,16 +59,16 @@ impl InHand {
         &self.job.head.account
     }
 
-    /// The job as a message for its next round.
-    pub fn requeue(&self, departure: Departure) -> Requeue {
-        let known = JobHeaders {
-            enqueued_ms: self.enqueued_ms(),
-            attempts: self.attempts,
-            ..self.headers
-        };
-        let (route, headers) = match departure {
-            Departure::Shed(_) => (Route::Shed, known.after_shed()),
-            Departure::Park => (Route::Park, known.after_park(self.attempts)),
+    /// Whether anything has happened to it in this worker that its message does not tell.
+    pub fn was_tried_here(&self) -> bool {
+        self.attempts > self.headers.attempts
+    }
+
+    /// The job as a message for its next round through a queue.
+    pub fn requeue(&self, route: Route) -> Requeue {
+        let headers = match route {
+            Route::Shed => self.known().after_shed(),
+            Route::Park | Route::Queue => self.known().after_park(self.attempts),
         };
         Requeue {
             id: self.job.head.id.clone(),
@@ -67,6 +77,44 @@ impl InHand {
             route,
             headers,
             payload: self.job.payload.clone(),
+        }
+    }
+
+    /// The job as it waits in the database.
+    pub fn waiting(&self, reason: WaitReason, due: Due) -> WaitingJob {
+        let head = &self.job.head;
+        WaitingJob {
+            id: head.id.clone(),
+            account: head.account.clone(),
+            lane: head.lane,
+            reason,
+            due,
+            campaign: head.campaign_id.clone(),
+            journey: head.journey_id.clone(),
+            batch: head.batch_id.clone(),
+            headers: self.known().after_park(self.attempts),
+            payload: self.job.payload.clone(),
+        }
+    }
+
+    /// What has to be known before it is sent. Claims live for `claim_life`: of a job that may be
+    /// older than that the ledger is asked too.
+    pub fn inquiry(&self, now: Timestamp, claim_life: Duration) -> Inquiry<'_> {
+        let head = &self.job.head;
+        let age = self.enqueued_ms().and_then(|queued| {
+            let now = u64::try_from(now.as_millisecond()).ok()?;
+            Some(Duration::from_millis(now.saturating_sub(queued)))
+        });
+        Inquiry {
+            account: &head.account,
+            id: &head.id,
+            channel: self.job.channel,
+            recipient: recipient_key(self.job.channel, &self.job.to),
+            campaign: head.campaign_id.as_deref(),
+            journey: head.journey_id.as_deref(),
+            batch: head.batch_id.as_deref(),
+            maybe_sent: age.is_none_or(|age| age >= claim_life),
+            enqueued_ms: self.enqueued_ms(),
         }
     }
 
@@ -80,7 +128,8 @@ impl InHand {
         since_queued.unwrap_or_else(|| here.duration_since(self.received_at))
     }
 
-    fn enqueued_ms(&self) -> Option<u64> {
+    /// When it was queued first, in milliseconds since the Unix epoch, where that is known.
+    pub fn enqueued_ms(&self) -> Option<u64> {
         let stated = || {
             self.job
                 .head
@@ -88,6 +137,14 @@ impl InHand {
                 .and_then(|at| u64::try_from(at.as_millisecond()).ok())
         };
         self.headers.enqueued_ms.or_else(stated)
+    }
+
+    fn known(&self) -> JobHeaders {
+        JobHeaders {
+            enqueued_ms: self.enqueued_ms(),
+            attempts: self.attempts,
+            ..self.headers
+        }
     }
 }
 

@@ -259,6 +259,13 @@ impl LaneQueue {
         })
     }
 
+    /// Takes everything, and forgets which streams are blocked.
+    pub fn take_all(&mut self) -> Vec<InHand> {
+        let emptied = std::mem::replace(self, Self::new(self.limits));
+        let streams = emptied.streams.into_values();
+        streams.flat_map(|stream| stream.jobs).collect()
+    }
+
     /// Removes the jobs whose deliveries are gone: the broker delivers them again.
     pub fn forget(&mut self, is_live: impl Fn(&Receipt) -> bool) {
         let mut len = 0;

@@ -6,6 +6,7 @@
 //! [announced and acknowledged](settle). What is not admitted is held, or [departs](depart) to a
 //! queue that brings it back.
 
+mod books;
 mod ceilings;
 mod depart;
 mod dispatcher;

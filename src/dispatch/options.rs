@@ -22,6 +22,8 @@ pub struct PipelineOptions {
     pub retry: RetryPolicy,
     /// Whether outcome events are published.
     pub announce_outcomes: bool,
+    /// How long a claim tells that a job was sent; of older jobs the ledger is asked.
+    pub claim_life: Duration,
     /// The accounts.
     pub policy: PolicyOf,
     /// What makes try ids differ from those of other workers.

@@ -25,7 +25,16 @@ impl Pauses {
 
     /// Whether a job's carrier wants to be left alone by jobs like it.
     pub fn holds(&self, in_hand: &InHand, now: Instant) -> bool {
-        !self.0.is_empty() && self.0.get(&key(in_hand)).is_some_and(|until| *until > now)
+        self.until(in_hand, now).is_some()
+    }
+
+    /// Until when, if it does.
+    pub fn until(&self, in_hand: &InHand, now: Instant) -> Option<Instant> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let until = self.0.get(&key(in_hand)).copied();
+        until.filter(|until| *until > now)
     }
 
     /// Forgets waits that are over, once there are many.

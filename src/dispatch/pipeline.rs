@@ -6,28 +6,30 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::books::Books;
 use super::depart::Departures;
 use super::dispatcher::{Dispatcher, Outlets, World};
 use super::fleet::Fleet;
 use super::options::PipelineOptions;
-use super::ports::{Broker, Carrier, Clock, Delivery, Meter};
+use super::ports::{Broker, Carrier, Clock, Delivery, Meter, Records};
 use super::record::Recorder;
 use super::settle::Settler;
 use super::slots::{Slots, TooFewSlots};
 use crate::telemetry::Telemetry;
 
 /// A worker's pipeline, ready to run.
-pub struct Pipeline<B, M, C, K> {
+pub struct Pipeline<B, M, C, K, R> {
     broker: Arc<B>,
     meter: Arc<M>,
     fleet: Arc<Fleet<C>>,
     clock: Arc<K>,
+    records: Arc<R>,
     telemetry: Telemetry,
     options: PipelineOptions,
     slots: Vec<Slots>,
 }
 
-impl<B: Broker, M: Meter, C: Carrier, K: Clock> Pipeline<B, M, C, K> {
+impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Pipeline<B, M, C, K, R> {
     /// Puts a pipeline together.
     ///
     /// # Errors
@@ -37,6 +39,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Pipeline<B, M, C, K> {
         meter: Arc<M>,
         fleet: Fleet<C>,
         clock: Arc<K>,
+        records: Arc<R>,
         telemetry: Telemetry,
         options: PipelineOptions,
     ) -> Result<Self, TooFewSlots> {
@@ -49,6 +52,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Pipeline<B, M, C, K> {
             meter,
             fleet: Arc::new(fleet),
             clock,
+            records,
             telemetry,
             options,
             slots,
@@ -78,12 +82,14 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Pipeline<B, M, C, K> {
         stages.spawn(recorder.run(finished, events_in.clone()));
         let settler = Settler {
             broker: Arc::clone(&self.broker),
+            books: Books::new(Arc::clone(&self.records), self.telemetry.clone()),
             telemetry: self.telemetry.clone(),
             announce: self.options.announce_outcomes,
         };
-        stages.spawn(settler.run(ended));
+        stages.spawn(settler.run(ended, events_in.clone()));
         let departures = Departures {
             broker: Arc::clone(&self.broker),
+            records: Arc::clone(&self.records),
             telemetry: self.telemetry.clone(),
         };
         stages.spawn(departures.run(departing, events_in.clone()));
@@ -93,6 +99,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Pipeline<B, M, C, K> {
             meter: self.meter,
             fleet: self.fleet,
             clock: self.clock,
+            records: self.records,
             telemetry: self.telemetry,
         };
         let outlets = Outlets {

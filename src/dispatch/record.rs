@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::fleet::Fleet;
 use super::in_hand::InHand;
-use super::ports::{Accepted, Clock, Conclusion, Meter, SendError, SendVerdict, TryResult};
+use super::ports::{Accepted, CapKey, Clock, Conclusion, Meter, SendError, SendVerdict, TryResult};
 use super::send::{Ending, Finished};
 use super::settle::Settlement;
 use crate::domain::{Failure, Outcome};
@@ -58,7 +58,7 @@ impl<M: Meter, C: Send + Sync + 'static, K: Clock> Recorder<M, C, K> {
     fn conclusion(&self, finished: &Finished) -> Conclusion {
         let head = &finished.attempt.in_hand.job.head;
         let result = match &finished.result {
-            Ending::Expired => TryResult::NotSent,
+            Ending::Unsent(_) => TryResult::NotSent,
             Ending::Tried(Ok(accepted)) => TryResult::Sent {
                 carrier: Arc::clone(&self.fleet.at(finished.attempt.in_hand.carrier).name),
                 carrier_ref: accepted.carrier_ref.clone(),
@@ -75,7 +75,25 @@ impl<M: Meter, C: Send + Sync + 'static, K: Clock> Recorder<M, C, K> {
             id: head.id.clone(),
             try_id: finished.attempt.try_id,
             result,
-            frees: Vec::new(),
+            frees: self.frees(finished),
+        }
+    }
+
+    /// The counts of frequency caps that a job gives up, because it ends here and is not sent.
+    fn frees(&self, finished: &Finished) -> Vec<CapKey> {
+        let in_hand = &finished.attempt.in_hand;
+        let ends = match &finished.result {
+            Ending::Unsent(_) => true,
+            Ending::Tried(Ok(_)) => false,
+            Ending::Tried(Err(error)) => {
+                error.verdict == SendVerdict::Rejected
+                    || in_hand.attempts.saturating_add(1) >= self.max_attempts
+            }
+        };
+        if ends {
+            in_hand.caps.clone()
+        } else {
+            Vec::new()
         }
     }
 
@@ -83,9 +101,9 @@ impl<M: Meter, C: Send + Sync + 'static, K: Clock> Recorder<M, C, K> {
         let mut in_hand = finished.attempt.in_hand;
         let result = match finished.result {
             Ending::Tried(result) => result,
-            Ending::Expired => {
-                let expired = Settlement::of(in_hand, Outcome::Expired, self.clock.now());
-                let _ = self.settle.send(expired);
+            Ending::Unsent(end) => {
+                let unsent = Settlement::unsent(in_hand, end, self.clock.now());
+                let _ = self.settle.send(unsent);
                 return;
             }
         };
@@ -124,16 +142,16 @@ impl<M: Meter, C: Send + Sync + 'static, K: Clock> Recorder<M, C, K> {
     fn dispatched(&self, in_hand: InHand, accepted: Accepted) -> Settlement {
         let carrier = Arc::clone(&self.fleet.at(in_hand.carrier).name);
         let mut settlement = Settlement::of(in_hand, Outcome::Dispatched, self.clock.now());
-        settlement.carrier = Some(carrier);
-        settlement.carrier_ref = accepted.carrier_ref;
+        settlement.ended.carrier = Some(carrier);
+        settlement.ended.carrier_ref = accepted.carrier_ref;
         settlement
     }
 
     fn failed(&self, in_hand: InHand, failure: Failure, detail: Cow<'static, str>) -> Settlement {
         let carrier = Arc::clone(&self.fleet.at(in_hand.carrier).name);
         let mut settlement = Settlement::of(in_hand, Outcome::Failed(failure), self.clock.now());
-        settlement.carrier = Some(carrier);
-        settlement.detail = Some(detail);
+        settlement.ended.carrier = Some(carrier);
+        settlement.ended.detail = Some(detail);
         settlement
     }
 }

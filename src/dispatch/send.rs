@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 use super::fleet::Fleet;
 use super::in_hand::Try;
 use super::ports::{Accepted, Carrier, SendError, SendVerdict};
+use super::settle::Unsent;
 use crate::telemetry::Telemetry;
 
 /// How long past its time-out a carrier call is waited for; well within the claim's second.
@@ -22,8 +23,8 @@ const GRACE: Duration = Duration::from_millis(250);
 pub(super) enum Ending {
     /// A carrier was asked.
     Tried(Result<Accepted, SendError>),
-    /// It had become worthless meanwhile, and no carrier was asked.
-    Expired,
+    /// It ends without a carrier being asked.
+    Unsent(Unsent),
 }
 
 /// A try and how it ended.

@@ -1,17 +1,20 @@
-//! Last stage of a job: its outcome is announced, and only then is its delivery acknowledged.
+//! Last stage of a job: its outcome is written down and announced, and only then is its delivery
+//! acknowledged.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::iter::zip;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
+use super::books::Books;
 use super::in_hand::InHand;
-use super::ports::{Broker, EventBatch, Receipt};
-use crate::domain::{AccountId, JobHead, Outcome, OutcomeEvent};
+use super::ports::{Broker, Ended, EventBatch, Receipt, Records};
+use crate::domain::{AccountId, Capped, JobHead, JobHeaders, Outcome, OutcomeEvent, Refusal};
 use crate::telemetry::Telemetry;
 
 /// The most jobs that are settled in one go.
@@ -21,127 +24,206 @@ const EVENTS_PER_MESSAGE: usize = 256;
 /// How long after a failed announcement the next is tried.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(500);
 
+/// Word to the dispatcher: whether the ledger keeps up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LedgerKeepsUp(pub bool);
+
+/// How a job ends that no carrier has taken.
+#[derive(Debug)]
+pub(super) struct Unsent {
+    pub outcome: Outcome,
+    pub detail: Option<Cow<'static, str>>,
+    pub next_allowed_at: Option<Timestamp>,
+}
+
+impl Unsent {
+    /// An outcome that says it all.
+    pub fn of(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            detail: None,
+            next_allowed_at: None,
+        }
+    }
+
+    /// A refusal by a frequency cap.
+    pub fn capped(capped: &Capped) -> Self {
+        let until = i64::try_from(capped.until_ms).ok();
+        Self {
+            outcome: Outcome::Refused(Refusal::FrequencyCap),
+            detail: Some(Cow::Owned(format!("cap {}", capped.cap))),
+            next_allowed_at: until.and_then(|ms| Timestamp::from_millisecond(ms).ok()),
+        }
+    }
+}
+
 /// A job that has ended, before anybody was told.
 #[derive(Debug)]
 pub(super) struct Settlement {
     pub receipt: Receipt,
-    pub head: JobHead,
-    pub outcome: Outcome,
-    pub detail: Option<Cow<'static, str>>,
-    pub carrier: Option<Arc<str>>,
-    pub carrier_ref: Option<Arc<str>>,
-    pub attempts: u32,
-    pub sheds: u32,
-    pub settled_at: Timestamp,
-    /// The outcome of a job that had ended before: told again, not counted again.
-    pub repeated: bool,
+    pub ended: Ended,
 }
 
 impl Settlement {
     /// The end of a job in hand.
     pub fn of(in_hand: InHand, outcome: Outcome, settled_at: Timestamp) -> Self {
-        Self {
-            receipt: in_hand.receipt,
-            head: in_hand.job.head,
-            outcome,
-            detail: None,
-            carrier: None,
-            carrier_ref: None,
-            attempts: in_hand.attempts,
-            sheds: in_hand.headers.sheds,
-            settled_at,
-            repeated: false,
-        }
+        Self::unsent(in_hand, Unsent::of(outcome), settled_at)
     }
 
-    fn event(&self) -> OutcomeEvent<'_> {
-        OutcomeEvent {
-            head: &self.head,
-            outcome: self.outcome,
-            detail: self.detail.as_deref(),
-            carrier: self.carrier.as_deref(),
-            carrier_ref: self.carrier_ref.as_deref(),
-            attempts: self.attempts,
-            sheds: self.sheds,
-            settled_at: self.settled_at,
-            next_allowed_at: None,
-        }
+    /// The end of a job in hand, with what is to be said of it.
+    pub fn unsent(in_hand: InHand, end: Unsent, settled_at: Timestamp) -> Self {
+        let headers = JobHeaders {
+            attempts: in_hand.attempts,
+            ..in_hand.headers
+        };
+        let (job, admission) = (*in_hand.job, in_hand.admission);
+        let mut settlement = Self::of_head(in_hand.receipt, job.head, headers, end, settled_at);
+        settlement.ended.recipient = Some(job.to);
+        settlement.ended.admission = admission;
+        settlement
+    }
+
+    /// The end of a job of which no more could be read than what identifies it.
+    pub fn of_head(
+        receipt: Receipt,
+        head: JobHead,
+        headers: JobHeaders,
+        end: Unsent,
+        settled_at: Timestamp,
+    ) -> Self {
+        let ended = Ended {
+            head,
+            recipient: None,
+            outcome: end.outcome,
+            detail: end.detail,
+            carrier: None,
+            carrier_ref: None,
+            attempts: headers.attempts,
+            sheds: headers.sheds,
+            admission: None,
+            settled_at,
+            next_allowed_at: end.next_allowed_at,
+            repeated: false,
+        };
+        Self { receipt, ended }
     }
 }
 
 /// The stage's own means.
-pub(super) struct Settler<B> {
+pub(super) struct Settler<B, R> {
     pub broker: Arc<B>,
+    pub books: Books<R>,
     pub telemetry: Telemetry,
     /// Whether outcome events are published at all.
     pub announce: bool,
 }
 
-impl<B: Broker> Settler<B> {
-    /// Runs until the sending side is closed and everything is settled.
-    pub async fn run(self, mut ended: mpsc::UnboundedReceiver<Settlement>) {
+impl<B: Broker, R: Records> Settler<B, R> {
+    /// Runs until the sending side is closed and everything is settled that can be.
+    pub async fn run<E: From<LedgerKeepsUp>>(
+        mut self,
+        mut ended: mpsc::UnboundedReceiver<Settlement>,
+        report: mpsc::UnboundedSender<E>,
+    ) {
         let mut batch = Vec::with_capacity(BATCH);
-        while ended.recv_many(&mut batch, BATCH).await > 0 {
-            self.settle(std::mem::take(&mut batch)).await;
-        }
-    }
-
-    async fn settle(&self, settlements: Vec<Settlement>) {
-        if !self.announce {
-            return self.acknowledge(settlements);
-        }
-        let mut groups = grouped(settlements);
+        let mut kept_up = true;
         loop {
-            let results = self
-                .broker
-                .announce(groups.iter().map(|group| message(group)).collect())
-                .await;
-            let mut failed = Vec::new();
-            for (group, result) in groups.into_iter().zip(results) {
-                match result {
-                    Ok(()) => self.acknowledge(group),
-                    Err(_) => failed.push(group),
+            let due = self.books.next_try();
+            tokio::select! {
+                count = ended.recv_many(&mut batch, BATCH) => {
+                    if count == 0 {
+                        break;
+                    }
+                    self.settle(std::mem::take(&mut batch)).await;
+                }
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    self.catch_up().await;
                 }
             }
-            groups = self.still_ours(failed);
-            if groups.is_empty() {
-                return;
+            if self.books.keep_up() != kept_up {
+                kept_up = self.books.keep_up();
+                // Nobody listens any more when the worker is stopping.
+                let _ = report.send(E::from(LedgerKeepsUp(kept_up)));
             }
-            sleep(PAUSE_AFTER_FAILURE).await;
         }
+        self.catch_up().await;
+        self.books.close();
     }
 
-    /// Jobs whose deliveries are gone come again; their events are published then.
-    fn still_ours(&self, groups: Vec<Vec<Settlement>>) -> Vec<Vec<Settlement>> {
-        let live = |mut group: Vec<Settlement>| {
-            group.retain(|settlement| self.broker.is_live(&settlement.receipt));
-            (!group.is_empty()).then_some(group)
-        };
-        groups.into_iter().filter_map(live).collect()
+    async fn settle(&mut self, settlements: Vec<Settlement>) {
+        let mut receipts = Vec::with_capacity(settlements.len());
+        let mut ended = Vec::with_capacity(settlements.len());
+        for settlement in settlements {
+            receipts.push(settlement.receipt);
+            ended.push(settlement.ended);
+        }
+        let announcing = announce_all(&*self.broker, self.announce, &receipts, &ended);
+        let (written, ()) = tokio::join!(self.books.write(&ended), announcing);
+        if written {
+            for one in &ended {
+                self.count(one);
+            }
+            return self.broker.acknowledge(receipts);
+        }
+        let done = self.books.put_off(receipts, ended);
+        self.finish(done);
     }
 
-    fn acknowledge(&self, settlements: Vec<Settlement>) {
-        for settlement in settlements.iter().filter(|settlement| !settlement.repeated) {
-            self.telemetry
-                .settled(settlement.head.lane, settlement.outcome);
+    /// Writes down what could not be written before.
+    async fn catch_up(&mut self) {
+        let done = self.books.catch_up().await;
+        self.finish(done);
+    }
+
+    fn finish(&self, done: Vec<Settlement>) {
+        for settlement in &done {
+            self.count(&settlement.ended);
         }
-        self.broker.acknowledge(
-            settlements
-                .into_iter()
-                .map(|settlement| settlement.receipt)
-                .collect(),
-        );
+        let receipts = done.into_iter().map(|settlement| settlement.receipt);
+        self.broker.acknowledge(receipts.collect());
+    }
+
+    fn count(&self, ended: &Ended) {
+        if !ended.repeated {
+            self.telemetry.settled(ended.head.lane, ended.outcome);
+        }
     }
 }
 
-/// Settlements of one account and outcome, at most as many as one message may tell of.
-fn grouped(settlements: Vec<Settlement>) -> Vec<Vec<Settlement>> {
-    let mut open: HashMap<(AccountId, &'static str), Vec<Settlement>> = HashMap::new();
+/// Announces every outcome, however often it takes. Jobs whose deliveries are gone come again; their
+/// events are published then.
+async fn announce_all<B: Broker>(
+    broker: &B,
+    announce: bool,
+    receipts: &[Receipt],
+    ended: &[Ended],
+) {
+    let mut groups = if announce { grouped(ended) } else { Vec::new() };
+    while !groups.is_empty() {
+        let messages = groups.iter().map(|group| message(ended, group)).collect();
+        let results = broker.announce(messages).await;
+        let failed = zip(groups, results).filter(|(_, result)| result.is_err());
+        groups = failed
+            .map(|(mut group, _)| {
+                group.retain(|place| broker.is_live(&receipts[*place]));
+                group
+            })
+            .filter(|group| !group.is_empty())
+            .collect();
+        if !groups.is_empty() {
+            sleep(PAUSE_AFTER_FAILURE).await;
+        }
+    }
+}
+
+/// Places of jobs of one account and outcome, at most as many as one message may tell of.
+fn grouped(ended: &[Ended]) -> Vec<Vec<usize>> {
+    let mut open: HashMap<(&AccountId, &'static str), Vec<usize>> = HashMap::new();
     let mut full = Vec::new();
-    for settlement in settlements {
-        let key = (settlement.head.account.clone(), settlement.outcome.as_str());
+    for (place, one) in ended.iter().enumerate() {
+        let key = (&one.head.account, one.outcome.as_str());
         let group = open.entry(key).or_default();
-        group.push(settlement);
+        group.push(place);
         if group.len() == EVENTS_PER_MESSAGE {
             full.push(std::mem::take(group));
         }
@@ -150,11 +232,26 @@ fn grouped(settlements: Vec<Settlement>) -> Vec<Vec<Settlement>> {
     full
 }
 
-fn message(group: &[Settlement]) -> EventBatch {
-    let events: Vec<_> = group.iter().map(Settlement::event).collect();
+fn message(ended: &[Ended], group: &[usize]) -> EventBatch {
+    let events: Vec<_> = group.iter().map(|place| event(&ended[*place])).collect();
+    let first = &ended[group[0]];
     EventBatch {
-        account: group[0].head.account.clone(),
-        outcome: group[0].outcome.as_str(),
+        account: first.head.account.clone(),
+        outcome: first.outcome.as_str(),
         body: serde_json::to_vec(&events).expect("texts and numbers always have a JSON form"),
+    }
+}
+
+fn event(ended: &Ended) -> OutcomeEvent<'_> {
+    OutcomeEvent {
+        head: &ended.head,
+        outcome: ended.outcome,
+        detail: ended.detail.as_deref(),
+        carrier: ended.carrier.as_deref(),
+        carrier_ref: ended.carrier_ref.as_deref(),
+        attempts: ended.attempts,
+        sheds: ended.sheds,
+        settled_at: ended.settled_at,
+        next_allowed_at: ended.next_allowed_at,
     }
 }

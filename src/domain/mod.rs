@@ -12,6 +12,7 @@ mod headers;
 mod job;
 mod outcome;
 mod phone;
+mod recipient;
 mod verdict;
 
 pub use budget::{Budget, BudgetError, Ceilings, Reserve};
@@ -24,4 +25,5 @@ pub use lanekeeper_client::{
 };
 pub use outcome::{Failure, Field, Outcome, Refusal};
 pub use phone::{PhoneError, Region, normalise_number, normalise_sender};
+pub use recipient::{RecipientError, Scope, recipient_digest, recipient_key, typed_recipient_key};
 pub use verdict::{Capped, Counter, Limit, MeterMode, SentRecord, Verdict};

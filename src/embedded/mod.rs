@@ -2,5 +2,7 @@
 //! paused time.
 
 mod queues;
+mod records;
 
 pub use queues::{Delays, EmbeddedQueues, Session, Told};
+pub use records::{MemoryRecords, NoRecords};

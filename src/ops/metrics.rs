@@ -13,6 +13,7 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 use prometheus::{Registry, TextEncoder};
 use thiserror::Error;
 
+use crate::dispatch::ports::WaitReason;
 use crate::domain::{Lane, Limit, MeterMode};
 use crate::meter::StoreError;
 use crate::telemetry::{
@@ -70,6 +71,7 @@ impl Metrics {
         instruments.waits();
         instruments.troubles();
         instruments.states();
+        instruments.records();
     }
 
     /// The text that Prometheus reads.
@@ -211,6 +213,40 @@ impl Instruments {
         );
     }
 
+    /// What is written down, or cannot be.
+    fn records(&self) {
+        self.counter(
+            "lanekeeper.waits",
+            "Jobs that went to wait in the database",
+            |counts| {
+                grid(&WaitReason::ALL, |lane, reason| {
+                    let count = counts.waits.get(lane.index(), *reason as usize);
+                    (vec![("reason", reason.as_str())], count)
+                })
+            },
+        );
+        self.counter(
+            "lanekeeper.ledger_lost",
+            "Entries that found no room to wait for the ledger",
+            |counts| vec![(Vec::new(), counts.ledger_lost.load(Relaxed))],
+        );
+        self.gauge(
+            "lanekeeper.database_away",
+            "1 while opt-outs cannot be looked up, and nothing is sent",
+            |counts| counts.records_away.load(Relaxed),
+        );
+        self.gauge(
+            "lanekeeper.ledger_behind",
+            "1 while the ledger does not keep up, and marketing waits for it",
+            |counts| counts.ledger_behind.load(Relaxed),
+        );
+        self.gauge(
+            "lanekeeper.ledger_waiting",
+            "Entries that wait for the ledger",
+            |counts| counts.ledger_waiting.load(Relaxed),
+        );
+    }
+
     /// What is so now.
     fn states(&self) {
         let in_flight = self.meter.u64_observable_gauge("lanekeeper.in_flight");
@@ -248,6 +284,21 @@ impl Instruments {
                     observer.observe(Duration::from_millis(millis).as_secs_f64(), &labels);
                 }
             })
+            .build();
+    }
+
+    /// A state of the whole process.
+    fn gauge(
+        &self,
+        name: &'static str,
+        description: &'static str,
+        read: impl Fn(&Counts) -> u64 + Send + Sync + 'static,
+    ) {
+        let telemetry = self.telemetry.clone();
+        self.meter
+            .u64_observable_gauge(name)
+            .with_description(description)
+            .with_callback(move |observer| observer.observe(read(telemetry.counts()), &[]))
             .build();
     }
 

@@ -22,7 +22,7 @@ use crate::clock::SystemClock;
 use crate::dispatch::ports::Meter;
 use crate::dispatch::{Fleet, Pipeline};
 use crate::domain::{AccountId, Ceilings, JobHeaders, JobId, Limit, Outcome};
-use crate::embedded::{Delays, EmbeddedQueues};
+use crate::embedded::{Delays, EmbeddedQueues, NoRecords};
 use crate::meter::{Failover, MemoryStore};
 use crate::settings::{CarrierKind, DEFAULT_CARRIER, Settings};
 use crate::telemetry::Telemetry;
@@ -120,6 +120,7 @@ impl Stage {
             Arc::new(meter),
             fleet,
             Arc::new(SystemClock),
+            Arc::new(NoRecords),
             self.telemetry.clone(),
             options,
         )?;

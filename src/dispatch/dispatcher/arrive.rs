@@ -5,11 +5,11 @@ use tokio::time::Instant;
 use super::{Dispatcher, standing};
 use crate::dispatch::depart::{DeadMessage, Departing};
 use crate::dispatch::in_hand::InHand;
-use crate::dispatch::ports::{Broker, Carrier, Clock, DeadLetter, Delivery, Meter, Receipt};
-use crate::dispatch::settle::Settlement;
-use crate::domain::{Decoded, Failure, Field, JobHead, Outcome, Refusal};
+use crate::dispatch::ports::{Broker, Carrier, Clock, DeadLetter, Delivery, Meter, Records};
+use crate::dispatch::settle::{Settlement, Unsent};
+use crate::domain::{Decoded, Failure, Outcome, Refusal};
 
-impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
+impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, K, R> {
     pub(super) fn on_deliveries(&mut self, batch: Vec<Delivery>) {
         let now = Instant::now();
         for delivery in batch {
@@ -44,10 +44,12 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
                 field,
                 detail,
             } => {
-                let mut settlement = self.refusal(receipt, *head, Refusal::Invalid(field));
-                settlement.detail = Some(detail.into());
-                settlement.attempts = headers.attempts;
-                settlement.sheds = headers.sheds;
+                let end = Unsent {
+                    detail: Some(detail.into()),
+                    ..Unsent::of(Outcome::Refused(Refusal::Invalid(field)))
+                };
+                let now = self.world.clock.now();
+                let settlement = Settlement::of_head(receipt, *head, headers, end, now);
                 let _ = self.outlets.settle.send(settlement);
             }
             Decoded::Job(job) => {
@@ -56,6 +58,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
                 let in_hand = InHand {
                     job,
                     receipt,
+                    source_lane,
                     headers,
                     received_at,
                     held_since: None,
@@ -64,24 +67,11 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
                     attempts,
                     maybe_sent: false,
                     turned_away: false,
+                    admission: None,
+                    caps: Vec::new(),
                 };
                 self.arrive(in_hand, now);
             }
-        }
-    }
-
-    pub(super) fn refusal(&self, receipt: Receipt, head: JobHead, refusal: Refusal) -> Settlement {
-        Settlement {
-            receipt,
-            head,
-            outcome: Outcome::Refused(refusal),
-            detail: None,
-            carrier: None,
-            carrier_ref: None,
-            attempts: 0,
-            sheds: 0,
-            settled_at: self.world.clock.now(),
-            repeated: false,
         }
     }
 
@@ -97,17 +87,10 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         if in_hand.attempts >= self.options.retry.max_attempts {
             return self.settle(in_hand, Outcome::Failed(Failure::AttemptsExhausted));
         }
-        if in_hand
-            .job
-            .not_before
-            .is_some_and(|not_before| not_before > wall)
-        {
-            return self.settle(
-                in_hand,
-                Outcome::Refused(Refusal::Invalid(Field::NotBefore)),
-            );
-        }
         let lane = in_hand.lane();
+        if !self.lanes.are_open(lane) {
+            return self.turn_back(vec![in_hand]);
+        }
         let standing = standing(&self.options, &self.reached, lane, in_hand.account(), now);
         self.queues[lane.index()].push(in_hand, standing, now);
     }

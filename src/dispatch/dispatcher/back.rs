@@ -2,18 +2,19 @@
 
 use std::collections::VecDeque;
 
+use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use super::Dispatcher;
 use crate::carrier::breaker::{Allowed, reached};
 use crate::dispatch::in_hand::{Departure, InHand};
-use crate::dispatch::ports::{Broker, Carrier, Clock, Meter};
+use crate::dispatch::ports::{Broker, Carrier, Clock, Due, Meter, Records, WaitReason};
 use crate::dispatch::record::TryAgain;
 use crate::dispatch::retry::Retry;
 use crate::dispatch::send::{Ending, Finished};
 use crate::domain::{Lane, Limit, MeterMode};
 
-impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
+impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, K, R> {
     pub(super) fn on_finished(&mut self, finished: Vec<Finished>) {
         let now = Instant::now();
         for one in &finished {
@@ -47,19 +48,32 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         }
         self.next_try = self.next_try.wrapping_add(1);
         let spread = f64::from(u8::try_from(self.next_try % 256).unwrap_or(0)) / 256.0;
-        match self
+        let retry = self
             .options
             .retry
-            .after(in_hand.attempts, retry_after, spread)
-        {
-            Retry::Here(delay) if self.retrying.len() < self.options.most_held() => {
+            .after(in_hand.attempts, retry_after, spread);
+        match (retry, self.must_wait_until(&in_hand, now)) {
+            (Retry::Here(delay), _) if self.retrying.len() < self.options.most_held() => {
                 self.retrying.until(now + delay, in_hand);
             }
+            (Retry::Park, Some(until)) => {
+                let wait = Departure::Wait(WaitReason::RetryAfter, Due::At(until));
+                self.depart(in_hand, wait);
+            }
             // The recorder has ended those whose tries are used up.
-            Retry::Here(_) | Retry::Park | Retry::Exhausted => {
+            (Retry::Here(_) | Retry::Park | Retry::Exhausted, _) => {
                 self.depart(in_hand, Departure::Park);
             }
         }
+    }
+
+    /// Until when a job's carrier wants to be left alone by jobs like it, where such waits are spent
+    /// in the database.
+    pub(super) fn must_wait_until(&self, in_hand: &InHand, now: Instant) -> Option<Timestamp> {
+        let until = self.pauses.until(in_hand, now)?;
+        let wait = SignedDuration::try_from(until.duration_since(now)).ok()?;
+        let due = self.world.clock.now().checked_add(wait).ok()?;
+        self.world.records.exist().then_some(due)
     }
 
     /// Whether jobs of a lane wait for the pace to let them go.

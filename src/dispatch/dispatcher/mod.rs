@@ -6,7 +6,9 @@
 
 mod answers;
 mod arrive;
+mod ask;
 mod back;
+mod lanes;
 mod take;
 
 use std::collections::VecDeque;
@@ -26,15 +28,20 @@ use super::lane_queue::{HoldLimits, LaneQueue, Standing};
 use super::options::PipelineOptions;
 use super::pace::Pace;
 use super::pauses::Pauses;
-use super::ports::{AccountAnswer, Broker, Carrier, Clock, Delivery, Meter};
+use super::ports::{
+    AccountAnswer, Broker, Carrier, Clock, Delivery, Meter, Records, RecordsError, TryId,
+};
 use super::record::TryAgain;
-use super::send::Finished;
-use super::settle::Settlement;
+use super::send::{Ending, Finished};
+use super::settle::{LedgerKeepsUp, Settlement, Unsent};
 use super::slots::Slots;
 use super::waiting::Waiting;
 use crate::carrier::breaker::Breaker;
 use crate::domain::{AccountId, Lane, Outcome};
+use crate::gates::TurnedAway;
 use crate::telemetry::Telemetry;
+use ask::caps_of;
+use lanes::Lanes;
 
 /// How long after the broker would not take a job back its fate is decided anew.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -51,7 +58,19 @@ pub(super) enum Event {
         lane: Lane,
         tries: Vec<Try>,
         answers: Vec<AccountAnswer>,
+        /// What the gates did not let pass.
+        turned: Vec<(InHand, TurnedAway)>,
     },
+    /// The records have not answered.
+    Unchecked {
+        lane: Lane,
+        jobs: Vec<InHand>,
+        why: RecordsError,
+    },
+    /// The records answer again.
+    RecordsBack,
+    /// The ledger keeps up, or does not.
+    Ledger(LedgerKeepsUp),
     /// Tries have ended.
     Finished(Vec<Finished>),
     /// A try has failed, and that is recorded.
@@ -78,6 +97,12 @@ impl From<StillHere> for Event {
     }
 }
 
+impl From<LedgerKeepsUp> for Event {
+    fn from(keeps_up: LedgerKeepsUp) -> Self {
+        Self::Ledger(keeps_up)
+    }
+}
+
 /// The stages that jobs go on to.
 #[derive(Debug)]
 pub(super) struct Outlets {
@@ -87,16 +112,17 @@ pub(super) struct Outlets {
 }
 
 /// The outside world.
-pub(super) struct World<B, M, C, K> {
+pub(super) struct World<B, M, C, K, R> {
     pub broker: Arc<B>,
     pub meter: Arc<M>,
     pub fleet: Arc<Fleet<C>>,
     pub clock: Arc<K>,
+    pub records: Arc<R>,
     pub telemetry: Telemetry,
 }
 
-pub(super) struct Dispatcher<B, M, C, K> {
-    world: World<B, M, C, K>,
+pub(super) struct Dispatcher<B, M, C, K, R> {
+    world: World<B, M, C, K, R>,
     options: PipelineOptions,
     outlets: Outlets,
     events: mpsc::UnboundedSender<Event>,
@@ -110,6 +136,9 @@ pub(super) struct Dispatcher<B, M, C, K> {
     pauses: Pauses,
     waiting: Waiting<Departing>,
     retrying: Waiting<InHand>,
+    lanes: Lanes,
+    /// Jobs that were tried here, of lanes that have been closed since.
+    stranded: Vec<InHand>,
     asking: [usize; 2],
     work: JoinSet<()>,
     next_try: u64,
@@ -117,9 +146,9 @@ pub(super) struct Dispatcher<B, M, C, K> {
     next_housekeeping: Instant,
 }
 
-impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
+impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, K, R> {
     pub fn new(
-        world: World<B, M, C, K>,
+        world: World<B, M, C, K, R>,
         options: PipelineOptions,
         slots: Vec<Slots>,
         outlets: Outlets,
@@ -150,6 +179,8 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
             pauses: Pauses::default(),
             waiting: Waiting::new(),
             retrying: Waiting::new(),
+            lanes: Lanes::open(),
+            stranded: Vec::new(),
             asking: [0; 2],
             work: JoinSet::new(),
             next_try: options.try_seed,
@@ -171,6 +202,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         soft: CancellationToken,
         hard: CancellationToken,
     ) {
+        self.open_when_records_answer();
         loop {
             let wake = self.next_wake();
             tokio::select! {
@@ -225,7 +257,11 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
                 lane,
                 tries,
                 answers,
-            } => self.on_answers(lane, tries, answers),
+                turned,
+            } => self.on_answers(lane, tries, answers, turned),
+            Event::Unchecked { lane, jobs, why } => self.on_unchecked(lane, jobs, why),
+            Event::RecordsBack => self.on_records_back(),
+            Event::Ledger(LedgerKeepsUp(keeps_up)) => self.on_ledger(keeps_up),
             Event::Finished(finished) => self.on_finished(finished),
             Event::TryAgain(again) => self.on_try_again(again),
             Event::StillHere(StillHere(left)) => self
@@ -234,9 +270,31 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         }
     }
 
-    fn settle(&self, in_hand: InHand, outcome: Outcome) {
-        let settlement = Settlement::of(in_hand, outcome, self.world.clock.now());
-        let _ = self.outlets.settle.send(settlement);
+    fn settle(&mut self, in_hand: InHand, outcome: Outcome) {
+        self.settle_as(in_hand, Unsent::of(outcome));
+    }
+
+    /// A job ends unsent. One that was tried before may be counted by frequency caps: these are
+    /// told first.
+    fn settle_as(&mut self, mut in_hand: InHand, end: Unsent) {
+        if in_hand.attempts > 0 && in_hand.caps.is_empty() {
+            let policy = (self.options.policy)(in_hand.account());
+            let caps = policy.map(|policy| caps_of(&in_hand.job, &policy));
+            let caps = caps.into_iter().flatten();
+            in_hand.caps = caps.map(|cap| cap.key).collect();
+        }
+        if in_hand.caps.is_empty() {
+            let settlement = Settlement::unsent(in_hand, end, self.world.clock.now());
+            let _ = self.outlets.settle.send(settlement);
+        } else {
+            self.next_try = self.next_try.wrapping_add(1);
+            let attempt = Try {
+                in_hand,
+                try_id: TryId(self.next_try),
+            };
+            let result = Ending::Unsent(end);
+            let _ = self.outlets.record.send(vec![Finished { attempt, result }]);
+        }
     }
 
     /// Does whatever can be done now.
@@ -271,10 +329,11 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         self.next_housekeeping = now + HOUSEKEEPING;
         self.reached.sweep(now);
         self.pauses.sweep(now);
+        let broker = &self.world.broker;
         for queue in &mut self.queues {
-            let broker = &self.world.broker;
             queue.forget(|receipt| broker.is_live(receipt));
         }
+        self.stranded.retain(|job| broker.is_live(&job.receipt));
         for lane in Lane::ALL {
             self.world.telemetry.oldest(lane, self.oldest(lane, now));
         }

@@ -1,16 +1,16 @@
 //! Taking: the next jobs in drain order, each with a slot of its own, and the question to the meter.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Dispatcher, Event, standing};
+use super::ask::{Asked, Desk};
+use super::{Dispatcher, standing};
 use crate::carrier::breaker::Allowed;
-use crate::dispatch::in_hand::{InHand, Try};
+use crate::dispatch::in_hand::{Departure, InHand};
 use crate::dispatch::lane_queue::Next;
-use crate::dispatch::ports::{AccountRequest, Broker, Carrier, Clock, JobRequest, Meter, TryId};
+use crate::dispatch::ports::{Broker, Carrier, Clock, Due, Meter, Records, TryId, WaitReason};
 use crate::domain::{AccountId, Lane, Outcome, Refusal};
 
 /// The most jobs that the meter is asked about in one go.
@@ -19,10 +19,13 @@ const BATCH: usize = 256;
 /// transactional lane, so that no one-time password waits for an answer to somebody else's.
 const ASKING: [usize; 2] = [2, 1];
 
-impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
+impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, K, R> {
     /// Takes jobs in drain order, each with a slot of its own, and asks the meter about them.
     pub(super) fn take(&mut self, now: Instant) {
         for lane in Lane::ALL {
+            if !self.lanes.are_open(lane) {
+                continue;
+            }
             let room = ASKING[lane.index()] > self.asking[lane.index()];
             let mut taken = Vec::new();
             let ready_left = room && self.take_lane(lane, now, &mut taken);
@@ -65,6 +68,10 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         if in_hand.job.is_expired(self.world.clock.now()) {
             return self.settle(in_hand, Outcome::Expired);
         }
+        if let Some(until) = self.must_wait_until(&in_hand, now) {
+            let wait = Departure::Wait(WaitReason::RetryAfter, Due::At(until));
+            return self.depart(in_hand, wait);
+        }
         if self.carrier_is_out(&in_hand, now) {
             return self.parking[in_hand.lane().index()].push_back(in_hand);
         }
@@ -77,48 +84,34 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock> Dispatcher<B, M, C, K> {
         taken.push(in_hand);
     }
 
+    /// Asks the records, the gates and the meter about jobs that have their slots.
     pub(super) fn ask(&mut self, lane: Lane, taken: Vec<InHand>) {
-        let mut places: HashMap<_, usize> = HashMap::new();
-        let mut requests: Vec<AccountRequest> = Vec::new();
-        let mut by_account: Vec<Vec<Try>> = Vec::new();
+        let mut asked = Vec::with_capacity(taken.len());
         for in_hand in taken {
-            let Some(ceilings) = self.options.ceilings(in_hand.account()) else {
+            let Some(policy) = (self.options.policy)(in_hand.account()) else {
                 self.give_back(&in_hand);
                 self.settle(in_hand, Outcome::Refused(Refusal::UnknownAccount));
                 continue;
             };
-            let place = *places.entry(in_hand.account().clone()).or_insert_with(|| {
-                requests.push(AccountRequest {
-                    account: in_hand.account().clone(),
-                    ceilings,
-                    jobs: Vec::new(),
-                });
-                by_account.push(Vec::new());
-                requests.len() - 1
-            });
             self.next_try = self.next_try.wrapping_add(1);
-            let try_id = TryId(self.next_try);
-            requests[place].jobs.push(JobRequest {
-                id: in_hand.job.head.id.clone(),
-                lane,
-                try_id,
+            asked.push(Asked {
+                policy,
+                try_id: TryId(self.next_try),
                 claim_for: self.world.fleet.at(in_hand.carrier).timeout + Duration::from_secs(1),
-                caps: Vec::new(),
-                number: None,
-                service: None,
+                in_hand,
             });
-            by_account[place].push(Try { in_hand, try_id });
         }
-        let tries = by_account.into_iter().flatten().collect();
-        let (meter, events) = (Arc::clone(&self.world.meter), self.events.clone());
+        let desk = Desk {
+            meter: Arc::clone(&self.world.meter),
+            clock: Arc::clone(&self.world.clock),
+            records: Arc::clone(&self.world.records),
+            claim_life: self.options.claim_life,
+        };
+        let events = self.events.clone();
         self.asking[lane.index()] += 1;
         self.work.spawn(async move {
-            let answers = meter.admit(requests).await;
-            let _ = events.send(Event::Answered {
-                lane,
-                tries,
-                answers,
-            });
+            // Nobody listens any more when the worker has stopped in a hurry.
+            let _ = events.send(desk.ask(lane, asked).await);
         });
     }
 }

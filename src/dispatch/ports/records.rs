@@ -13,7 +13,7 @@ use crate::domain::{
 };
 
 /// What is asked about a job before it is sent.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Inquiry<'a> {
     /// The job's account.
     pub account: &'a AccountId,
@@ -22,7 +22,7 @@ pub struct Inquiry<'a> {
     /// Its channel.
     pub channel: Channel,
     /// Its recipient, in the form in which opt-outs are kept.
-    pub recipient: &'a str,
+    pub recipient: Cow<'a, str>,
     /// The campaign it belongs to.
     pub campaign: Option<&'a str>,
     /// The journey it belongs to.
@@ -31,6 +31,9 @@ pub struct Inquiry<'a> {
     pub batch: Option<&'a str>,
     /// Whether it may be older than its claim: then the ledger is asked whether it was sent.
     pub maybe_sent: bool,
+    /// When it was queued first, in milliseconds since the Unix epoch, where that is known: the
+    /// ledger, which is kept by days, need not be searched for an earlier send.
+    pub enqueued_ms: Option<u64>,
 }
 
 /// What an operator has said of an account, campaign, journey or batch.

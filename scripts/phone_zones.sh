@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# The time zones of telephone numbers, from the Python package phonenumbers:
+#   scripts/phone_zones.sh          installs it under target/clients/phonenumbers, for the tests
+#   scripts/phone_zones.sh check    whether the committed table is what the package says
+#   scripts/phone_zones.sh write    writes the table anew
+# Installs python3 and pip with apt-get where they are missing. Does nothing twice.
+set -euo pipefail
+
+# The version of libphonenumber that the crate rlibphonenumber of Cargo.lock has its numbering plans
+# from (its README names it): the tests compare both, number by number.
+phonenumbers=9.0.42
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+library=${CARGO_TARGET_DIR:-$root/target}/clients/phonenumbers
+table=$root/src/gates/phone_zones/zones.txt
+
+say() { printf 'phone zones: %s\n' "$*"; }
+fail() {
+    printf 'phone zones: %s\n' "$*" >&2
+    exit 1
+}
+
+as_root() {
+    if ((EUID == 0)); then "$@"; else sudo "$@"; fi
+}
+
+install_packages() {
+    command -v apt-get >/dev/null || fail "missing: $*. Install them, then run this again"
+    say "installing Debian packages: $*"
+    local install=(as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@")
+    "${install[@]}" </dev/null || { as_root apt-get update </dev/null && "${install[@]}" </dev/null; } ||
+        fail "could not install: $*"
+}
+
+has_library() { [[ -e $library/phonenumbers-$phonenumbers.dist-info/RECORD ]]; }
+
+install_library() {
+    command -v python3 >/dev/null && python3 -m pip --version >/dev/null 2>&1 ||
+        install_packages python3 python3-pip
+    say "installing phonenumbers $phonenumbers"
+    rm -rf "$library"
+    python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps \
+        --target "$library" "phonenumbers==$phonenumbers" ||
+        fail "pip could not install phonenumbers $phonenumbers"
+}
+
+prepare() {
+    mkdir -p "$library"
+    exec 9>"$library.lock"
+    flock 9
+    has_library || install_library
+}
+
+with_table() {
+    prepare
+    PYTHONPATH=$library python3 "$root/scripts/phone_zones.py" "$1" "$table"
+}
+
+case ${1:-} in
+'') prepare ;;
+check | write) with_table "$1" ;;
+*) fail "expected nothing, check or write, not $1" ;;
+esac

@@ -1,0 +1,170 @@
+//! The questions that decide whether a job is sent now: to the records, the gates and the meter.
+//!
+//! They are put when a slot is already the job's own, so that no answer grows old while the job
+//! waits: only a job whose look-up began before an opt-out was written may still go out.
+
+use std::collections::HashMap;
+use std::iter::zip;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Event;
+use crate::accounts::AccountPolicy;
+use crate::dispatch::in_hand::{InHand, Try};
+use crate::dispatch::ports::{
+    AccountRequest, CapKey, CapRequest, Clock, Facts, JobRequest, Meter, Records, RecordsError,
+    TargetCeiling, TryId,
+};
+use crate::domain::{Job, Lane, recipient_digest, recipient_key};
+use crate::gates::{Case, TurnedAway, turned_away};
+
+/// A job that has a slot.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub in_hand: InHand,
+    pub policy: Arc<AccountPolicy>,
+    pub try_id: TryId,
+    /// How long a result may take.
+    pub claim_for: Duration,
+}
+
+/// Whom to ask.
+pub(super) struct Desk<M, K, R> {
+    pub meter: Arc<M>,
+    pub clock: Arc<K>,
+    pub records: Arc<R>,
+    /// How long a claim tells that a job was sent.
+    pub claim_life: Duration,
+}
+
+impl<M: Meter, K: Clock, R: Records> Desk<M, K, R> {
+    /// Asks about jobs of one lane, in one go, and says what became of them.
+    pub async fn ask(self, lane: Lane, asked: Vec<Asked>) -> Event {
+        let facts = match self.facts(&asked).await {
+            Ok(facts) => facts,
+            Err(why) => {
+                let jobs = asked.into_iter().map(|one| one.in_hand).collect();
+                return Event::Unchecked { lane, jobs, why };
+            }
+        };
+        let (passed, turned) = self.gate(asked, &facts);
+        let (requests, tries) = requests(lane, passed);
+        let answers = if requests.is_empty() {
+            Vec::new()
+        } else {
+            self.meter.admit(requests).await
+        };
+        Event::Answered {
+            lane,
+            tries,
+            answers,
+            turned,
+        }
+    }
+
+    /// What is known of each job; nothing where there is no database.
+    async fn facts(&self, asked: &[Asked]) -> Result<Vec<Option<Facts>>, RecordsError> {
+        if !self.records.exist() {
+            return Ok(asked.iter().map(|_| None).collect());
+        }
+        let now = self.clock.now();
+        let inquiries: Vec<_> = asked
+            .iter()
+            .map(|one| one.in_hand.inquiry(now, self.claim_life))
+            .collect();
+        let facts = self.records.facts(&inquiries).await?;
+        if facts.len() == asked.len() {
+            Ok(facts.into_iter().map(Some).collect())
+        } else {
+            Err(RecordsError::Failed)
+        }
+    }
+
+    fn gate(
+        &self,
+        asked: Vec<Asked>,
+        facts: &[Option<Facts>],
+    ) -> (Vec<Asked>, Vec<(InHand, TurnedAway)>) {
+        let now = self.clock.now();
+        let mut passed = Vec::with_capacity(asked.len());
+        let mut turned = Vec::new();
+        for (one, facts) in zip(asked, facts) {
+            let case = Case {
+                job: &one.in_hand.job,
+                policy: &one.policy,
+                facts: facts.as_ref(),
+                now,
+            };
+            match turned_away(case) {
+                Some((_, answer)) => turned.push((one.in_hand, answer)),
+                None => passed.push(one),
+            }
+        }
+        (passed, turned)
+    }
+}
+
+/// What the meter is asked, by account, and the tries in the same order.
+fn requests(lane: Lane, passed: Vec<Asked>) -> (Vec<AccountRequest>, Vec<Try>) {
+    let mut places: HashMap<_, usize> = HashMap::new();
+    let mut requests: Vec<AccountRequest> = Vec::new();
+    let mut by_account: Vec<Vec<Try>> = Vec::new();
+    for Asked {
+        mut in_hand,
+        policy,
+        try_id,
+        claim_for,
+    } in passed
+    {
+        let account = in_hand.account();
+        let place = *places.entry(account.clone()).or_insert_with(|| {
+            requests.push(AccountRequest {
+                account: account.clone(),
+                ceilings: policy.ceilings,
+                jobs: Vec::new(),
+            });
+            by_account.push(Vec::new());
+            requests.len() - 1
+        });
+        let caps = caps_of(&in_hand.job, &policy);
+        in_hand.caps = caps.iter().map(|cap| cap.key.clone()).collect();
+        requests[place].jobs.push(JobRequest {
+            id: in_hand.job.head.id.clone(),
+            lane,
+            try_id,
+            claim_for,
+            caps,
+            number: target(policy.number_ceiling(&in_hand.job)),
+            service: target(policy.service_ceiling(&in_hand.job)),
+        });
+        by_account[place].push(Try { in_hand, try_id });
+    }
+    (requests, by_account.into_iter().flatten().collect())
+}
+
+/// The frequency caps that a job must pass.
+pub(super) fn caps_of(job: &Job, policy: &AccountPolicy) -> Vec<CapRequest> {
+    let mut rules = policy
+        .caps
+        .iter()
+        .filter(|rule| rule.concerns(job))
+        .peekable();
+    if rules.peek().is_none() {
+        return Vec::new();
+    }
+    let key = recipient_key(job.channel, &job.to);
+    let recipient = recipient_digest(&job.head.account, &key);
+    let request = |rule: &crate::accounts::CapRule| CapRequest {
+        key: CapKey {
+            cap: Arc::clone(&rule.name),
+            recipient: Arc::clone(&recipient),
+        },
+        limit: rule.limit,
+        window: rule.window,
+    };
+    rules.map(request).collect()
+}
+
+pub(super) fn target(ceiling: Option<(Box<str>, u32)>) -> Option<TargetCeiling> {
+    ceiling.map(|(target, per_second)| TargetCeiling { target, per_second })
+}

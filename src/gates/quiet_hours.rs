@@ -1,0 +1,78 @@
+//! Quiet hours: messages go out only within hours that suit their recipient's wall clock.
+//!
+//! A [`SendWindow`] says when sending is allowed; quiet hours are the rest of the day. The zones of
+//! a recipient ([`zones_of_recipient`]) are the one that its job names, else those of its number,
+//! else the account's. Where there are several, all of them must allow.
+//!
+//! Nothing here looks at a clock: the instant is passed in.
+
+use jiff::{Timestamp, ToSpan, tz::TimeZone};
+
+mod channel_windows;
+mod opening;
+mod recipient;
+mod window;
+mod zone;
+
+#[cfg(test)]
+mod field_tests;
+#[cfg(test)]
+mod test_support;
+#[cfg(test)]
+mod tests;
+
+pub use channel_windows::ChannelWindows;
+pub use recipient::zones_of_recipient;
+pub use window::{SendWindow, WindowError};
+pub use zone::{ZoneError, parse_zone};
+
+/// How far ahead an instant is looked for at which all zones allow. One zone has one within two
+/// days, even where a change of its clock skips one; zones that do not meet within a week meet
+/// again when clocks change, if ever, which is too late for any message.
+const HORIZON_DAYS: i64 = 8;
+
+/// Sending is not allowed now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocked {
+    /// The first instant from now on at which every zone allows; `None`: there is none within
+    /// eight days, because in these zones it is never daytime at once.
+    pub next_allowed_at: Option<Timestamp>,
+}
+
+/// Whether sending is allowed now in all of these zones. Without any zone it is.
+///
+/// # Errors
+/// [`Blocked`], with the instant from which it will be allowed.
+pub fn check(window: SendWindow, zones: &[TimeZone], now: Timestamp) -> Result<(), Blocked> {
+    if allowed_in_all(window, zones, now) {
+        return Ok(());
+    }
+    Err(Blocked {
+        next_allowed_at: next_common_opening(window, zones, now),
+    })
+}
+
+fn allowed_in_all(window: SendWindow, zones: &[TimeZone], at: Timestamp) -> bool {
+    zones.iter().all(|zone| opening::is_open(window, zone, at))
+}
+
+/// Goes from the opening of one zone to the next opening of another that is still closed then. No
+/// allowed instant is stepped over, because each step passes only time in which one zone is closed.
+fn next_common_opening(
+    window: SendWindow,
+    zones: &[TimeZone],
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let horizon = now.checked_add((24 * HORIZON_DAYS).hours()).ok()?;
+    let mut at = now;
+    while at <= horizon {
+        let closed = zones
+            .iter()
+            .find(|zone| !opening::is_open(window, zone, at));
+        let Some(zone) = closed else {
+            return Some(at);
+        };
+        at = opening::next_opening(window, zone, at)?;
+    }
+    None
+}

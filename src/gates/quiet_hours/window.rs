@@ -1,0 +1,110 @@
+//! The hours of the day in which sending is allowed.
+
+use std::fmt;
+
+use jiff::{SignedDuration, civil::Time};
+use thiserror::Error;
+
+const MINUTES_PER_DAY: u16 = 24 * 60;
+
+/// When sending is allowed, in the recipient's local wall-clock time: from its start up to, but not
+/// including, its end, each day. One whose end is before its start spans midnight: `21:00-07:00`
+/// allows the night.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SendWindow {
+    /// Minutes since midnight, below those of a day.
+    start: u16,
+    /// Minutes since midnight, up to those of a day; never equal to `start`.
+    end: u16,
+}
+
+/// Why a text is no send window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum WindowError {
+    /// Not two times of day with a hyphen between them.
+    #[error("expected a start and an end, such as 08:00-21:00")]
+    Form,
+    /// The start is no time of day.
+    #[error("expected a start from 00:00 to 23:59, such as 08:00-21:00")]
+    Start,
+    /// The end is no time of day.
+    #[error("expected an end from 00:00 to 24:00, such as 08:00-21:00")]
+    End,
+    /// Both are the same, which could mean never as well as always.
+    #[error("expected a start and an end that differ; 00:00-24:00 is the whole day")]
+    Equal,
+}
+
+impl SendWindow {
+    /// Reads `HH:MM-HH:MM`. A start is 00:00 to 23:59; an end is 00:00 to 24:00, the end of the day.
+    ///
+    /// # Errors
+    /// [`WindowError`], for anything else, and when start and end are equal.
+    pub fn parse(text: &str) -> Result<Self, WindowError> {
+        let (start, end) = text.split_once('-').ok_or(WindowError::Form)?;
+        let start = minutes(start).filter(|start| *start < MINUTES_PER_DAY);
+        let start = start.ok_or(WindowError::Start)?;
+        let end = minutes(end).ok_or(WindowError::End)?;
+        if start == end {
+            return Err(WindowError::Equal);
+        }
+        Ok(Self { start, end })
+    }
+
+    /// Whether it allows sending at that local time.
+    #[must_use]
+    pub fn allows(self, local: Time) -> bool {
+        let minute = minute_of_day(local);
+        if self.start < self.end {
+            (self.start..self.end).contains(&minute)
+        } else {
+            minute >= self.start || minute < self.end
+        }
+    }
+
+    /// How long a wall clock that is not changed meanwhile takes to get from that time to the start:
+    /// zero to a day, the day excluded.
+    pub(super) fn until_start(self, local: Time) -> SignedDuration {
+        let day = SignedDuration::from_hours(24);
+        let start = SignedDuration::from_mins(self.start.into());
+        let ahead = start - local.duration_since(Time::midnight());
+        if ahead.is_negative() {
+            ahead + day
+        } else {
+            ahead
+        }
+    }
+
+    /// From whole hours; both within a day, and not equal.
+    pub(super) const fn of_hours(start: u16, end: u16) -> Self {
+        assert!(start < 24 && end <= 24 && start != end);
+        Self {
+            start: start * 60,
+            end: end * 60,
+        }
+    }
+}
+
+impl fmt::Display for SendWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [start, end] = [self.start, self.end].map(|minutes| (minutes / 60, minutes % 60));
+        write!(f, "{:02}:{:02}-{:02}:{:02}", start.0, start.1, end.0, end.1)
+    }
+}
+
+/// The minutes since midnight of `HH:MM`, up to those of a day.
+fn minutes(text: &str) -> Option<u16> {
+    let (hours, minutes) = text.split_once(':')?;
+    let minutes = two_digits(hours)? * 60 + two_digits(minutes).filter(|minutes| *minutes < 60)?;
+    (minutes <= MINUTES_PER_DAY).then_some(minutes)
+}
+
+fn two_digits(text: &str) -> Option<u16> {
+    let digits = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}
+
+fn minute_of_day(local: Time) -> u16 {
+    let [hour, minute] = [local.hour(), local.minute()].map(i8::unsigned_abs);
+    u16::from(hour) * 60 + u16::from(minute)
+}
