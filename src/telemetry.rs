@@ -128,6 +128,8 @@ pub struct Counts {
     pub retries: Grid<2, 1>,
     /// Decisions without the shared counter, by lane and place in [`StoreError::ALL`].
     pub fallbacks: Grid<2, { StoreError::ALL.len() }>,
+    /// Jobs that passed without a look at their frequency caps, by lane.
+    pub caps_unchecked: Grid<2, 1>,
     /// Place in [`StoreError::ALL`] of the last reason for deciding without the shared counter.
     last_fallback: AtomicU64,
     /// Duplicates, by place in [`DuplicateKind::ALL`].
@@ -191,6 +193,7 @@ impl Telemetry {
                 parks: Grid::new(),
                 retries: Grid::new(),
                 fallbacks: Grid::new(),
+                caps_unchecked: Grid::new(),
                 last_fallback: AtomicU64::new(0),
                 duplicates: Grid::new(),
                 hints: Grid::new(),
@@ -277,6 +280,11 @@ impl Telemetry {
         if decisions > 0 {
             self.counts.last_fallback.store(why as u64, Relaxed);
         }
+    }
+
+    /// Jobs passed without a look at their frequency caps, because their counts were out of reach.
+    pub fn cap_unchecked(&self, lane: Lane, jobs: u64) {
+        self.counts.caps_unchecked.add(lane.index(), 0, jobs);
     }
 
     /// A second send of a job was prevented, or risked.
