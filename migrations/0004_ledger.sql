@@ -30,7 +30,8 @@ CREATE TABLE ledger (
     admitted_at timestamptz,
     settled_at timestamptz NOT NULL,
     next_allowed_at timestamptz,
-    PRIMARY KEY (account_id, id, day)
+    -- The id first, so that `explain` finds a job whose account it is not told.
+    PRIMARY KEY (id, account_id, day)
 ) PARTITION BY RANGE (day);
 
 -- For rows of days that have no partition of their own.

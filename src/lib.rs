@@ -17,3 +17,4 @@ pub mod ops;
 pub mod postgres;
 pub mod settings;
 pub mod telemetry;
+pub mod waiting;

@@ -37,6 +37,29 @@ impl DuplicateKind {
     }
 }
 
+/// What keeps waiting jobs from being released. A closed list: metric labels come from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReleaseTrouble {
+    /// The broker does not confirm publishes.
+    Broker,
+    /// The database does not answer, or with an error.
+    Database,
+}
+
+impl ReleaseTrouble {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Broker, Self::Database];
+
+    /// The label in metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Broker => "broker",
+            Self::Database => "database",
+        }
+    }
+}
+
 /// The fields whose unrecognised values decide no lane.
 pub const HINT_FIELDS: [&str; 3] = [TRAFFIC_LANE, "priority", "origin"];
 
@@ -105,6 +128,8 @@ pub struct Counts {
     pub retries: Grid<2, 1>,
     /// Decisions without the shared counter, by lane and place in [`StoreError::ALL`].
     pub fallbacks: Grid<2, { StoreError::ALL.len() }>,
+    /// Jobs that passed without a look at their frequency caps, by lane.
+    pub caps_unchecked: Grid<2, 1>,
     /// Place in [`StoreError::ALL`] of the last reason for deciding without the shared counter.
     last_fallback: AtomicU64,
     /// Duplicates, by place in [`DuplicateKind::ALL`].
@@ -113,6 +138,12 @@ pub struct Counts {
     pub hints: Grid<3, 1>,
     /// Publishes that failed and will be repeated.
     pub publish_failures: AtomicU64,
+    /// Jobs that have waited in the database and gone back to their queues, by lane.
+    pub released: Grid<2, 1>,
+    /// Rounds of releasing that came to nothing, by place in [`ReleaseTrouble::ALL`].
+    pub release_failures: Grid<2, 1>,
+    /// Jobs that wait in the database, of all workers, by lane.
+    pub waiting: Grid<2, 1>,
     /// Jobs at a carrier now, by lane.
     pub in_flight: Grid<2, 1>,
     /// Age of the oldest job in this worker's hands, in milliseconds, by lane.
@@ -162,10 +193,14 @@ impl Telemetry {
                 parks: Grid::new(),
                 retries: Grid::new(),
                 fallbacks: Grid::new(),
+                caps_unchecked: Grid::new(),
                 last_fallback: AtomicU64::new(0),
                 duplicates: Grid::new(),
                 hints: Grid::new(),
                 publish_failures: AtomicU64::new(0),
+                released: Grid::new(),
+                release_failures: Grid::new(),
+                waiting: Grid::new(),
                 in_flight: Grid::new(),
                 oldest_ms: Grid::new(),
                 waits: Grid::new(),
@@ -247,6 +282,11 @@ impl Telemetry {
         }
     }
 
+    /// Jobs passed without a look at their frequency caps, because their counts were out of reach.
+    pub fn cap_unchecked(&self, lane: Lane, jobs: u64) {
+        self.counts.caps_unchecked.add(lane.index(), 0, jobs);
+    }
+
     /// A second send of a job was prevented, or risked.
     pub fn duplicate(&self, kind: DuplicateKind) {
         self.counts.duplicates.add(kind as usize, 0, 1);
@@ -302,6 +342,31 @@ impl Telemetry {
     /// Publishes failed and will be repeated.
     pub fn publish_failed(&self, count: u64) {
         self.counts.publish_failures.fetch_add(count, Relaxed);
+    }
+
+    /// Jobs that waited in the database are in their lane's queue again.
+    pub fn released(&self, lane: Lane, jobs: usize) {
+        self.counts.released.add(lane.index(), 0, jobs as u64);
+    }
+
+    /// Waiting jobs could not be released. Whether that is news to whoever reads the log is known to
+    /// the caller.
+    pub fn release_failed(&self, trouble: ReleaseTrouble, news: bool) {
+        self.counts.release_failures.add(trouble as usize, 0, 1);
+        if news {
+            let cause = trouble.as_str();
+            tracing::warn!(cause, "waiting jobs cannot be released; they are kept");
+        }
+    }
+
+    /// Waiting jobs can be released again.
+    pub fn release_goes_on(&self) {
+        tracing::info!("waiting jobs are released again");
+    }
+
+    /// So many jobs of a lane wait in the database.
+    pub fn waiting(&self, lane: Lane, jobs: u64) {
+        self.counts.waiting.0[lane.index()][0].store(jobs, Relaxed);
     }
 
     /// Jobs of a lane at carriers now.

@@ -47,6 +47,7 @@ pub(super) fn in_hand(account: &str, id: &str) -> InHand {
             epoch: 0,
             tag: 1,
         },
+        source_lane: Lane::Transactional,
         headers: JobHeaders::default(),
         received_at: instant(0),
         held_since: None,
@@ -55,5 +56,7 @@ pub(super) fn in_hand(account: &str, id: &str) -> InHand {
         attempts: 0,
         maybe_sent: false,
         turned_away: false,
+        admission: None,
+        caps: Vec::new(),
     }
 }

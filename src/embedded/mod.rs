@@ -5,4 +5,4 @@ mod queues;
 mod records;
 
 pub use queues::{Delays, EmbeddedQueues, Session, Told};
-pub use records::NoRecords;
+pub use records::{MemoryRecords, NoRecords};

@@ -13,9 +13,12 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 use prometheus::{Registry, TextEncoder};
 use thiserror::Error;
 
+use crate::dispatch::ports::WaitReason;
 use crate::domain::{Lane, Limit, MeterMode};
 use crate::meter::StoreError;
-use crate::telemetry::{Counts, DuplicateKind, HINT_FIELDS, Telemetry, all_outcomes};
+use crate::telemetry::{
+    Counts, DuplicateKind, HINT_FIELDS, ReleaseTrouble, Telemetry, all_outcomes,
+};
 
 /// Why there are no metrics.
 #[derive(Debug, Error)]
@@ -65,8 +68,10 @@ impl Metrics {
             telemetry: telemetry.clone(),
         };
         instruments.jobs();
+        instruments.waits();
         instruments.troubles();
         instruments.states();
+        instruments.records();
     }
 
     /// The text that Prometheus reads.
@@ -127,6 +132,40 @@ impl Instruments {
         );
     }
 
+    /// Jobs that wait in the database.
+    fn waits(&self) {
+        self.counter(
+            "lanekeeper.released",
+            "Jobs that waited in the database and are in their queue again",
+            |counts| by_lane(|lane| counts.released.get(lane.index(), 0)),
+        );
+        self.counter(
+            "lanekeeper.release_failures",
+            "Rounds in which waiting jobs could not be released, by what did not answer",
+            |counts| {
+                let causes = ReleaseTrouble::ALL.into_iter();
+                causes
+                    .map(|cause| {
+                        let count = counts.release_failures.get(cause as usize, 0);
+                        (vec![KeyValue::new("cause", cause.as_str())], count)
+                    })
+                    .collect()
+            },
+        );
+        let waiting = self.meter.u64_observable_gauge("lanekeeper.waiting");
+        let telemetry = self.telemetry.clone();
+        waiting
+            .with_description("Jobs that wait in the database; every worker tells the same number")
+            .with_callback(move |observer| {
+                for (labels, jobs) in
+                    by_lane(|lane| telemetry.counts().waiting.get(lane.index(), 0))
+                {
+                    observer.observe(jobs, &labels);
+                }
+            })
+            .build();
+    }
+
     /// What operators should look at when it grows.
     fn troubles(&self) {
         self.counter(
@@ -138,6 +177,11 @@ impl Instruments {
                     (vec![("reason", why.as_str())], count)
                 })
             },
+        );
+        self.counter(
+            "lanekeeper.caps_unchecked",
+            "Jobs that passed without a look at their frequency caps",
+            |counts| by_lane(|lane| counts.caps_unchecked.get(lane.index(), 0)),
         );
         self.counter(
             "lanekeeper.duplicates",
@@ -171,6 +215,40 @@ impl Instruments {
             "lanekeeper.publish_failures",
             "Publishes that failed and are repeated",
             |counts| vec![(Vec::new(), counts.publish_failures.load(Relaxed))],
+        );
+    }
+
+    /// What is written down, or cannot be.
+    fn records(&self) {
+        self.counter(
+            "lanekeeper.waits",
+            "Jobs that went to wait in the database",
+            |counts| {
+                grid(&WaitReason::ALL, |lane, reason| {
+                    let count = counts.waits.get(lane.index(), *reason as usize);
+                    (vec![("reason", reason.as_str())], count)
+                })
+            },
+        );
+        self.counter(
+            "lanekeeper.ledger_lost",
+            "Entries that found no room to wait for the ledger",
+            |counts| vec![(Vec::new(), counts.ledger_lost.load(Relaxed))],
+        );
+        self.gauge(
+            "lanekeeper.database_away",
+            "1 while opt-outs cannot be looked up, and nothing is sent",
+            |counts| counts.records_away.load(Relaxed),
+        );
+        self.gauge(
+            "lanekeeper.ledger_behind",
+            "1 while the ledger does not keep up, and marketing waits for it",
+            |counts| counts.ledger_behind.load(Relaxed),
+        );
+        self.gauge(
+            "lanekeeper.ledger_waiting",
+            "Entries that wait for the ledger",
+            |counts| counts.ledger_waiting.load(Relaxed),
         );
     }
 
@@ -211,6 +289,21 @@ impl Instruments {
                     observer.observe(Duration::from_millis(millis).as_secs_f64(), &labels);
                 }
             })
+            .build();
+    }
+
+    /// A state of the whole process.
+    fn gauge(
+        &self,
+        name: &'static str,
+        description: &'static str,
+        read: impl Fn(&Counts) -> u64 + Send + Sync + 'static,
+    ) {
+        let telemetry = self.telemetry.clone();
+        self.meter
+            .u64_observable_gauge(name)
+            .with_description(description)
+            .with_callback(move |observer| observer.observe(read(telemetry.counts()), &[]))
             .build();
     }
 

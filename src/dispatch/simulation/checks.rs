@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::plan::{Kind, PlannedJob};
-use super::run::Report;
+use super::run::{PAUSED_FOR, Report};
 use crate::domain::{AccountId, Lane};
 
 type Check = Result<(), String>;
@@ -50,6 +50,16 @@ fn may_end(job: &PlannedJob, told: &[&str]) -> bool {
         Kind::Invalid => told == ["refused"],
         Kind::Garbage => told.is_empty(),
         Kind::ShortLived => told == ["dispatched"] || told == ["expired"],
+        Kind::Paused | Kind::Later => told == ["dispatched"],
+        Kind::OptedOut => told == ["refused"],
+        Kind::Cancelled => told == ["cancelled"],
+        // A job that was sent, and whose acknowledgement was lost, may be refused when it comes again.
+        Kind::OptsOut => {
+            !told.is_empty()
+                && told
+                    .iter()
+                    .all(|one| ["dispatched", "refused"].contains(one))
+        }
     }
 }
 
@@ -145,6 +155,58 @@ pub fn waits_are_kept(report: &Report) -> Check {
     ensure(impatient.is_empty(), || {
         format!("tried again too soon: {impatient:?}")
     })
+}
+
+/// Rule 8: nothing is sent unchecked, nor after an opt-out was written.
+pub fn nothing_is_sent_unchecked(report: &Report) -> Check {
+    let unchecked = &report.seen.unchecked;
+    ensure(unchecked.is_empty(), || {
+        format!("sent without a look-up: {unchecked:?}")
+    })
+}
+
+/// What is paused, or to be sent later, is not sent before.
+pub fn nothing_is_sent_early(report: &Report) -> Check {
+    for call in &report.seen.calls {
+        let place: usize = call.id.parse().unwrap();
+        let job = &report.plan.jobs[place];
+        let earliest = match job.kind {
+            Kind::Paused => PAUSED_FOR,
+            Kind::Later => job.at + Duration::from_secs(2),
+            _ => continue,
+        };
+        let at = call.at.duration_since(report.started);
+        ensure(at >= earliest, || format!("job {place} was sent at {at:?}"))?;
+    }
+    Ok(())
+}
+
+/// With a database each job that has ended has its row, and the row says what the world was told.
+pub fn the_ledger_is_right(report: &Report) -> Check {
+    if !report.plan.records {
+        return Ok(());
+    }
+    for (place, job) in report.plan.jobs.iter().enumerate() {
+        let entry: Vec<_> = report.entries[place].into_iter().collect();
+        // A worker that dies takes what it kept for the ledger with it.
+        let may_be_lost = job.lane == Lane::Transactional && !report.plan.blows.is_empty();
+        if entry.is_empty() && may_be_lost {
+            continue;
+        }
+        ensure(may_end(job, &entry), || {
+            format!("the ledger says {entry:?} of job {place} ({:?})", job.kind)
+        })?;
+        let sent = report
+            .seen
+            .calls
+            .iter()
+            .any(|call| call.accepted && call.id == place.to_string());
+        let is_dispatched = entry == ["dispatched"];
+        ensure(!is_dispatched || sent, || {
+            format!("the ledger says of job {place} that it was sent")
+        })?;
+    }
+    Ok(())
 }
 
 /// Rule 6: drain order.

@@ -55,6 +55,9 @@ fn check_all(weather: Weather, check: impl Fn(&Report) -> Result<(), String>) {
 fn calm_runs_keep_every_rule() {
     check_all(Weather::Calm, |report| {
         checks::everything_ends(report)?;
+        checks::nothing_is_sent_unchecked(report)?;
+        checks::nothing_is_sent_early(report)?;
+        checks::the_ledger_is_right(report)?;
         checks::ceilings_hold(report)?;
         checks::slots_hold(report)?;
         checks::admitted_jobs_start_at_once(report)?;
@@ -68,6 +71,9 @@ fn calm_runs_keep_every_rule() {
 fn rough_runs_lose_nothing_and_count_each_possible_duplicate() {
     check_all(Weather::Rough, |report| {
         checks::everything_ends(report)?;
+        checks::nothing_is_sent_unchecked(report)?;
+        checks::nothing_is_sent_early(report)?;
+        checks::the_ledger_is_right(report)?;
         checks::ceilings_hold(report)?;
         checks::slots_hold(report)?;
         checks::admitted_jobs_start_at_once(report)?;
@@ -81,6 +87,9 @@ fn rough_runs_lose_nothing_and_count_each_possible_duplicate() {
 fn runs_without_counters_lose_nothing() {
     check_all(Weather::Blind, |report| {
         checks::everything_ends(report)?;
+        checks::nothing_is_sent_unchecked(report)?;
+        checks::nothing_is_sent_early(report)?;
+        checks::the_ledger_is_right(report)?;
         checks::slots_hold(report)?;
         checks::local_ceilings_hold(report)
     });

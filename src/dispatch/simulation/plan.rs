@@ -23,6 +23,10 @@ pub struct Faults {
     pub store_fails: u8,
     /// The store counts and its answer is lost.
     pub store_reply_lost: u8,
+    /// The records fail.
+    pub records_fail: u8,
+    /// The records do what they are asked and their answer is lost.
+    pub records_reply_lost: u8,
 }
 
 /// What happens to a worker at some moment.
@@ -59,6 +63,25 @@ pub enum Kind {
     Misplaced,
     /// It is worthless two seconds after it was published.
     ShortLived,
+    /// Its recipient has opted out, or does so a second after it was published.
+    OptedOut,
+    OptsOut,
+    /// Its campaign is paused for the first three seconds.
+    Paused,
+    /// Its journey is cancelled.
+    Cancelled,
+    /// It is to be sent two seconds after it was published, and not before.
+    Later,
+}
+
+impl Kind {
+    /// Whether it takes a database to treat it rightly.
+    pub fn needs_records(self) -> bool {
+        matches!(
+            self,
+            Self::OptedOut | Self::OptsOut | Self::Paused | Self::Cancelled | Self::Later
+        )
+    }
 }
 
 /// One run.
@@ -75,6 +98,10 @@ pub struct Plan {
     pub blows: Vec<(Duration, usize, Blow)>,
     /// When the store of counters does not answer.
     pub outages: Vec<(Duration, Duration)>,
+    /// Whether there is a database.
+    pub records: bool,
+    /// When it does not answer.
+    pub records_outages: Vec<(Duration, Duration)>,
     /// When the carrier takes nothing.
     pub carrier_outages: Vec<(Duration, Duration)>,
 }
@@ -98,8 +125,9 @@ impl Plan {
         let ceilings: Vec<_> = (0..accounts).map(|_| draw_ceilings(&mut rng)).collect();
         let workers = rng.usize(1..=4);
         let seconds = rng.u64(1..=4);
+        let records = rng.bool();
         let jobs = (0..rng.usize(1..=250))
-            .map(|_| draw_job(&mut rng, accounts, seconds, weather))
+            .map(|_| draw_job(&mut rng, accounts, seconds, weather, records))
             .collect();
         Self {
             seed,
@@ -113,6 +141,8 @@ impl Plan {
             blows: draw_blows(&mut rng, weather, workers, seconds),
             outages: draw_outages(&mut rng, weather == Weather::Blind, seconds),
             carrier_outages: draw_outages(&mut rng, weather != Weather::Calm, seconds),
+            records,
+            records_outages: draw_outages(&mut rng, weather != Weather::Calm, seconds),
         }
     }
 }
@@ -130,8 +160,19 @@ fn draw_ceilings(rng: &mut Rng) -> Ceilings {
     )
 }
 
-fn draw_job(rng: &mut Rng, accounts: usize, seconds: u64, weather: Weather) -> PlannedJob {
+fn draw_job(
+    rng: &mut Rng,
+    accounts: usize,
+    seconds: u64,
+    weather: Weather,
+    records: bool,
+) -> PlannedJob {
     let kind = match rng.u8(0..40) {
+        5 if records => Kind::OptedOut,
+        6 if records => Kind::OptsOut,
+        7 if records => Kind::Paused,
+        8 if records => Kind::Cancelled,
+        9 if records => Kind::Later,
         0 => Kind::Rejected,
         1 => Kind::Invalid,
         2 => Kind::Garbage,
@@ -169,6 +210,8 @@ fn draw_faults(rng: &mut Rng, weather: Weather) -> Faults {
         carrier_hangs: draw(5),
         store_fails: blind * draw(20),
         store_reply_lost: blind * draw(10),
+        records_fail: draw(10),
+        records_reply_lost: draw(5),
     }
 }
 
@@ -228,6 +271,8 @@ impl Plan {
             blows: Vec::new(),
             outages: Vec::new(),
             carrier_outages: Vec::new(),
+            records: false,
+            records_outages: Vec::new(),
         }
     }
 }

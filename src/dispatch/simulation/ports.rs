@@ -11,15 +11,19 @@ use tokio::time::{Instant, sleep};
 
 use super::plan::{Kind, Plan};
 use crate::dispatch::ports::{
-    Accepted, AccountRequest, Broker, Carrier, Clock, Conclusion, DeadLetter, EventBatch,
-    PublishError, Receipt, Requeue, SendError, SendVerdict,
+    Accepted, AccountRequest, Broker, Carrier, Clock, Conclusion, DeadLetter, Ended, EventBatch,
+    Facts, Inquiry, PublishError, Receipt, Records, RecordsError, Requeue, SendError, SendVerdict,
+    WaitingJob,
 };
 use crate::domain::{AccountId, Ceilings, Job, Lane, Verdict};
-use crate::embedded::Session;
+use crate::embedded::{MemoryRecords, Session};
 use crate::meter::{CounterStore, MemoryStore, StoreAnswer, StoreError};
 
 /// How long after a carrier's wish calls that were under way may still come.
 const SLACK: Duration = Duration::from_millis(100);
+
+/// How long after a look-up began a job may still reach its carrier.
+const LOOK_UP_HOLDS: Duration = Duration::from_millis(150);
 
 /// How long the outside misbehaves; then whatever is left must come to its end.
 const FAULTY: Duration = Duration::from_secs(10);
@@ -58,6 +62,10 @@ pub struct Seen {
     /// Whom the carrier has asked to wait, and from when until when.
     pub waits: HashMap<(usize, AccountId, Lane), (Instant, Instant)>,
     pub impatient: Vec<String>,
+    /// When the last look-up of a job began that had an answer.
+    pub looked_up: HashMap<String, Instant>,
+    /// Jobs that a carrier was asked to send whose last look-up was missing, old or too late.
+    pub unchecked: Vec<String>,
 }
 
 /// Shared by all ports of a run.
@@ -110,10 +118,57 @@ impl Outside {
         self.plan.ceilings[place]
     }
 
+    /// When a job's recipient has opted out, if it does.
+    fn opt_out_of(&self, id: &str) -> Option<Instant> {
+        let job = &self.plan.jobs[id.parse::<usize>().ok()?];
+        match job.kind {
+            Kind::OptedOut => Some(self.started),
+            Kind::OptsOut => Some(self.started + job.at + Duration::from_secs(1)),
+            _ => None,
+        }
+    }
+
     fn kind_of(&self, id: &str) -> Kind {
         id.parse::<usize>()
             .ok()
             .map_or(Kind::Plain, |place| self.plan.jobs[place].kind)
+    }
+
+    /// Rule 6: `worker` asks about jobs of one lane; marketing only when no transactional job is
+    /// ready there. One whose account has had fewer admissions in the last second (and the time that
+    /// answers take) than its ceiling cannot be held.
+    fn check_order<'a>(&self, worker: usize, lane: Lane, ids: impl Iterator<Item = &'a str>) {
+        let now = Instant::now();
+        let mut seen = self.seen();
+        let seen = &mut *seen;
+        let ready = seen.ready.entry(worker).or_default();
+        if lane == Lane::Transactional {
+            ids.for_each(|id| drop(ready.remove(id)));
+            return;
+        }
+        let long_ready = |since: &Instant| now.duration_since(*since) > Duration::from_millis(5);
+        let open = |account: &AccountId| {
+            let recent = seen
+                .admissions
+                .iter()
+                .rev()
+                .take_while(|admission| admission.at.elapsed() <= Duration::from_millis(1050));
+            let used = recent
+                .filter(|admission| admission.account == *account)
+                .count();
+            used < self.ceilings(account).of_lane(Lane::Transactional) as usize
+        };
+        let overlooked = ready
+            .iter()
+            .find(|(_, (account, since))| long_ready(since) && open(account));
+        seen.out_of_order
+            .extend(overlooked.map(|(id, (account, since))| {
+            format!(
+                "marketing was asked for at {:?} while job {id} of {account} was ready for {:?}",
+                self.started.elapsed(),
+                since.elapsed()
+            )
+        }));
     }
 }
 
@@ -244,60 +299,22 @@ impl UnsureStore {
             }
         }
     }
-
-    /// Rule 6: marketing is asked for only when no transactional job is ready here. One whose
-    /// account has had fewer admissions in the last second (and the time that answers take) than its
-    /// ceiling cannot be held.
-    fn check_order(&self, requests: &[AccountRequest]) {
-        let now = Instant::now();
-        let mut seen = self.outside.seen();
-        let seen = &mut *seen;
-        let asked = |lane| {
-            requests
-                .iter()
-                .flat_map(|request| &request.jobs)
-                .filter(move |job| job.lane == lane)
-        };
-        let ready = seen.ready.entry(self.worker).or_default();
-        for job in asked(Lane::Transactional) {
-            ready.remove(job.id.as_str());
-        }
-        if asked(Lane::Marketing).next().is_none() {
-            return;
-        }
-        let long_ready = |since: &Instant| now.duration_since(*since) > Duration::from_millis(5);
-        let overlooked: Vec<_> = ready
-            .iter()
-            .filter(|(_, (_, since))| long_ready(since))
-            .collect();
-        let open = |account: &AccountId| {
-            let recent = seen
-                .admissions
-                .iter()
-                .rev()
-                .take_while(|admission| admission.at.elapsed() <= Duration::from_millis(1050));
-            let used = recent
-                .filter(|admission| admission.account == *account)
-                .count();
-            used < self.outside.ceilings(account).of_lane(Lane::Transactional) as usize
-        };
-        let note = overlooked
-            .into_iter()
-            .find(|(_, (account, _))| open(account))
-            .map(|(id, _)| {
-                format!(
-                    "marketing was asked for at {:?} while transactional job {id} was ready {:?}",
-                    self.outside.started.elapsed(),
-                    ready.get(id).map(|(a, s)| (a.clone(), s.elapsed()))
-                )
-            });
-        seen.out_of_order.extend(note);
-    }
 }
 
 impl CounterStore for UnsureStore {
     async fn admit(&self, requests: &[AccountRequest]) -> Vec<Result<StoreAnswer, StoreError>> {
-        self.check_order(requests);
+        if !self.outside.plan.records {
+            for lane in Lane::ALL {
+                let jobs = requests.iter().flat_map(|request| &request.jobs);
+                let mut ids = jobs
+                    .filter(|job| job.lane == lane)
+                    .map(|job| job.id.as_str())
+                    .peekable();
+                if ids.peek().is_some() {
+                    self.outside.check_order(self.worker, lane, ids);
+                }
+            }
+        }
         if let Err(error) = self.fate().await {
             return requests.iter().map(|_| Err(error)).collect();
         }
@@ -343,6 +360,83 @@ impl Drop for InFlight<'_> {
     }
 }
 
+/// Rule 8: a job goes out only if its look-up has just been made, and began before any opt-out.
+fn is_checked(looked_up: Option<Instant>, outside: &Outside, job: &Job, now: Instant) -> bool {
+    let opt_out = outside.opt_out_of(job.head.id.as_str());
+    looked_up.is_some_and(|began| {
+        now.duration_since(began) <= LOOK_UP_HOLDS && opt_out.is_none_or(|at| began < at)
+    })
+}
+
+/// The records, as one worker reaches them.
+pub struct UnsureRecords {
+    pub records: MemoryRecords,
+    pub worker: usize,
+    pub outside: Outside,
+}
+
+impl UnsureRecords {
+    async fn fate(&self) -> Result<(), RecordsError> {
+        self.outside.pass(5).await;
+        if self.outside.is_within(&self.outside.plan.records_outages) {
+            self.outside.pass(100).await;
+            return Err(RecordsError::Unreachable);
+        }
+        if self.outside.happens(self.outside.plan.faults.records_fail) {
+            return Err(RecordsError::Failed);
+        }
+        Ok(())
+    }
+
+    async fn answer<T>(&self, answer: Result<T, RecordsError>) -> Result<T, RecordsError> {
+        self.outside.pass(5).await;
+        let lost = self.outside.plan.faults.records_reply_lost;
+        if self.outside.happens(lost) {
+            return Err(RecordsError::TimedOut);
+        }
+        answer
+    }
+}
+
+impl Records for UnsureRecords {
+    fn exist(&self) -> bool {
+        self.outside.plan.records
+    }
+
+    async fn facts(&self, inquiries: &[Inquiry<'_>]) -> Result<Vec<Facts>, RecordsError> {
+        // All of one lane: it is asked for before it is known what the answer will be.
+        let ids = inquiries.iter().map(|one| one.id.as_str());
+        let first = inquiries[0].id.as_str().parse::<usize>().unwrap();
+        let lane = self.outside.plan.jobs[first].lane;
+        self.outside.check_order(self.worker, lane, ids);
+        self.fate().await?;
+        let began = Instant::now();
+        let facts = self.records.facts(inquiries).await;
+        let facts = self.answer(facts).await?;
+        let mut seen = self.outside.seen();
+        for one in inquiries {
+            seen.looked_up.insert(one.id.to_string(), began);
+        }
+        Ok(facts)
+    }
+
+    async fn keep(&self, jobs: &[WaitingJob]) -> Result<(), RecordsError> {
+        self.fate().await?;
+        let kept = self.records.keep(jobs).await;
+        self.answer(kept).await
+    }
+
+    async fn write(&self, ended: &[Ended]) -> Result<(), RecordsError> {
+        self.fate().await?;
+        let written = self.records.write(ended).await;
+        self.answer(written).await
+    }
+
+    async fn probe(&self) -> Result<(), RecordsError> {
+        self.fate().await
+    }
+}
+
 impl UnsureCarrier {
     fn enter(&self, job: &Job) -> InFlight<'_> {
         let mut seen = self.outside.seen();
@@ -370,6 +464,10 @@ impl UnsureCarrier {
         if let Some(admitted) = seen.admitted_at.get(job.head.id.as_str()) {
             let wait = admitted.elapsed();
             seen.latest_start = seen.latest_start.max(wait);
+        }
+        let looked_up = seen.looked_up.get(job.head.id.as_str()).copied();
+        if self.outside.plan.records && !is_checked(looked_up, &self.outside, job, now) {
+            seen.unchecked.push(job.head.id.to_string());
         }
         drop(seen);
         InFlight(self, lane)

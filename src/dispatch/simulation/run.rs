@@ -10,18 +10,27 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::plan::{Blow, Kind, Plan, PlannedJob};
-use super::ports::{Outside, Seen, SimulatedClock, UnsureBroker, UnsureCarrier, UnsureStore, wall};
+use super::ports::{
+    Outside, Seen, SimulatedClock, UnsureBroker, UnsureCarrier, UnsureRecords, UnsureStore, wall,
+};
 use crate::accounts::AccountPolicy;
-use crate::dispatch::ports::Delivery;
+use crate::dispatch::ports::{Delivery, Hold};
 use crate::dispatch::{Fleet, FleetCarrier, Pipeline, PipelineOptions, RetryPolicy};
-use crate::domain::{Decoded, JobHeaders, Lane};
-use crate::embedded::{Delays, EmbeddedQueues, Session};
+use crate::domain::{AccountId, Decoded, JobHeaders, JobId, Lane};
+use crate::embedded::{Delays, EmbeddedQueues, MemoryRecords, Session};
 use crate::meter::{Failover, FailoverOptions, MemoryStore};
 use crate::settings::BreakerSettings;
 use crate::telemetry::{DuplicateKind, Telemetry};
 
 /// After so long a run is stuck.
 const LONGEST_RUN: Duration = Duration::from_secs(900);
+
+/// How long the paused campaign is paused.
+pub const PAUSED_FOR: Duration = Duration::from_secs(3);
+
+/// How long after the last acknowledgement every entry is in the ledger: the outside misbehaves for
+/// ten seconds, and the ledger is tried each second.
+const LEDGER_CATCHES_UP: Duration = Duration::from_secs(20);
 
 /// What a run left behind.
 pub struct Report {
@@ -35,6 +44,8 @@ pub struct Report {
     pub dead: usize,
     pub possible_duplicates: u64,
     pub fallbacks: u64,
+    /// What the ledger says of each planned job.
+    pub entries: Vec<Option<&'static str>>,
 }
 
 /// Runs a plan to its end, under a paused clock.
@@ -60,6 +71,7 @@ async fn play(plan: Arc<Plan>) -> Report {
             Duration::from_secs(900),
             Arc::new(SimulatedClock(outside.clone())),
         ),
+        records: MemoryRecords::new(Arc::new(SimulatedClock(outside.clone()))),
         telemetry: Telemetry::unexported(),
     };
     let mut workers: Vec<Worker> = (0..plan.workers)
@@ -67,19 +79,65 @@ async fn play(plan: Arc<Plan>) -> Report {
         .collect();
     let mut tasks = JoinSet::new();
     tasks.spawn(publish_all(outside.clone(), queues.clone()));
+    tasks.spawn(decide(outside.clone(), stage.records.clone()));
+    let releasing = tokio::spawn(release(stage.records.clone(), queues.clone()));
     for (round, (at, number, blow)) in plan.blows.iter().enumerate() {
         sleep_until(outside.started + *at).await;
         stage.strike(&mut workers[*number], *number, *blow, round as u64 + 1);
     }
     while tasks.join_next().await.is_some() {}
-    let stuck = !drained(&queues, outside.started).await;
+    let stuck = !drained(&queues, &stage.records, outside.started).await;
+    releasing.abort();
+    if plan.records && !stuck {
+        // What the ledger missed is entered a little later.
+        sleep(LEDGER_CATCHES_UP).await;
+    }
     report(plan, &stage, stuck)
 }
 
-async fn drained(queues: &EmbeddedQueues, started: Instant) -> bool {
+/// What operators and recipients do meanwhile.
+async fn decide(outside: Outside, records: MemoryRecords) {
+    let account = |place: usize| AccountId::parse(&format!("a{place}")).unwrap();
+    for place in 0..outside.plan.ceilings.len() {
+        records.hold(&account(place), "campaign", "paused", Some(Hold::Paused));
+        records.hold(&account(place), "journey", "off", Some(Hold::Cancelled));
+    }
+    let mut changes: Vec<(Duration, usize)> = Vec::new();
+    for (place, job) in outside.plan.jobs.iter().enumerate() {
+        match job.kind {
+            Kind::OptedOut => records.opt_out(&account(job.account), &recipient(place)),
+            Kind::OptsOut => changes.push((job.at + Duration::from_secs(1), place)),
+            _ => {}
+        }
+    }
+    changes.sort();
+    for (at, place) in changes {
+        sleep_until(outside.started + at).await;
+        let job = &outside.plan.jobs[place];
+        records.opt_out(&account(job.account), &recipient(place));
+    }
+    sleep_until(outside.started + PAUSED_FOR).await;
+    for place in 0..outside.plan.ceilings.len() {
+        records.hold(&account(place), "campaign", "paused", None);
+    }
+}
+
+/// Brings waiting jobs back when they are due.
+async fn release(records: MemoryRecords, queues: EmbeddedQueues) {
+    loop {
+        for job in records.take_due() {
+            let payload = job.payload.to_bytes();
+            queues.publish(job.lane, payload, job.headers);
+        }
+        sleep(Duration::from_millis(250)).await;
+    }
+}
+
+async fn drained(queues: &EmbeddedQueues, records: &MemoryRecords, started: Instant) -> bool {
     let left = || {
         queues.unsettled()
             + queues.away()
+            + records.waiting()
             + Lane::ALL
                 .into_iter()
                 .map(|lane| queues.ready(lane))
@@ -105,7 +163,14 @@ fn report(plan: Arc<Plan>, stage: &Stage, stuck: bool) -> Report {
             )
         })
     });
+    let entry = |(place, job): (usize, &PlannedJob)| {
+        let account = AccountId::parse(&format!("a{}", job.account)).unwrap();
+        let id = JobId::parse(&place.to_string()).unwrap();
+        let entry = stage.records.entry(&account, &id);
+        entry.map(|ended| ended.outcome.as_str())
+    };
     Report {
+        entries: plan.jobs.iter().enumerate().map(entry).collect(),
         told: told.collect(),
         seen: std::mem::take(&mut stage.outside.seen()),
         started: stage.outside.started,
@@ -145,13 +210,26 @@ fn payload(place: usize, job: &PlannedJob) -> String {
         "id": place.to_string(),
         "account_id": format!("a{}", job.account),
         "channel": "sms",
-        "to": if job.kind == Kind::Invalid { "nobody" } else { "+447700900123" },
+        "to": if job.kind == Kind::Invalid { "nobody".into() } else { recipient(place) },
         "metadata": { "traffic_lane": job.lane.as_str() },
     });
     if job.kind == Kind::ShortLived {
         value["expires_at"] = wall(job.at + Duration::from_secs(2)).to_string().into();
     }
+    match job.kind {
+        Kind::Paused => value["campaign_id"] = "paused".into(),
+        Kind::Cancelled => value["journey_id"] = "off".into(),
+        Kind::Later => {
+            value["not_before"] = wall(job.at + Duration::from_secs(2)).to_string().into();
+        }
+        _ => {}
+    }
     value.to_string()
+}
+
+/// A number for each job.
+fn recipient(place: usize) -> String {
+    format!("+4477009{place:05}")
 }
 
 /// What the workers of a run share.
@@ -159,6 +237,7 @@ struct Stage {
     outside: Outside,
     queues: EmbeddedQueues,
     store: MemoryStore,
+    records: MemoryRecords,
     telemetry: Telemetry,
 }
 
@@ -194,6 +273,11 @@ impl Stage {
             Arc::new(meter),
             self.fleet(process),
             Arc::new(SimulatedClock(self.outside.clone())),
+            Arc::new(UnsureRecords {
+                records: self.records.clone(),
+                worker: process,
+                outside: self.outside.clone(),
+            }),
             self.telemetry.clone(),
             self.options(number, round),
         );
@@ -237,6 +321,7 @@ impl Stage {
                 longest_here: Duration::from_secs(2),
             },
             announce_outcomes: true,
+            claim_life: Duration::from_secs(900),
             policy: Arc::new(move |account| {
                 Some(Arc::new(AccountPolicy::of(outside.ceilings(account))))
             }),
@@ -288,7 +373,9 @@ fn note_ready(outside: &Outside, worker: usize, delivery: &Delivery) {
     let Decoded::Job(job) = &delivery.decoded else {
         return;
     };
-    if job.lane() == Lane::Transactional && job.expires_at.is_none() {
+    let kind = outside.plan.jobs[job.head.id.as_str().parse::<usize>().unwrap()].kind;
+    let may_be_sent = job.expires_at.is_none() && !kind.needs_records();
+    if job.lane() == Lane::Transactional && may_be_sent {
         let id = job.head.id.to_string();
         let account = job.head.account.clone();
         outside

@@ -1,0 +1,187 @@
+//! The releaser of one worker: round after round, every line that has something to release gets its
+//! turn.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use futures_util::stream::{self, StreamExt as _};
+use sqlx::PgPool;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::census;
+use super::line::{self, Calling, Line};
+use super::serve::{CeilingOf, Served, Service};
+use crate::backoff::Retry;
+use crate::dispatch::ports::Broker;
+use crate::domain::Lane;
+use crate::telemetry::{ReleaseTrouble, Telemetry};
+
+/// The pause between rounds when there is nothing more to do.
+const ROUND: Duration = Duration::from_millis(250);
+
+/// A pause is at least so many times as long as looking for work took: however much waits, looking
+/// takes no more than a fifth of one connection's time.
+const REST: u32 = 4;
+
+/// Lines that have their turn at once: one whose publish takes long does not keep the others waiting.
+/// Each needs a connection meanwhile.
+const TURNS_AT_ONCE: usize = 4;
+
+/// How long looking for work may take.
+const LOOK_LIMIT: Duration = Duration::from_secs(5);
+
+/// How often the waiting jobs are counted.
+const CENSUS: Duration = Duration::from_secs(15);
+
+/// What was begun may take so long when the worker stops.
+const LEAVE_WITHIN: Duration = Duration::from_millis(800);
+
+/// The longest pause while the broker or the database is away.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Publishes waiting jobs when they are due.
+pub struct Releaser<B> {
+    service: Service<B>,
+    rng: Rng,
+    /// After which group the next look at a line's paused jobs begins.
+    places: HashMap<Line, String>,
+    trouble: Option<ReleaseTrouble>,
+    retry: Retry,
+    counted: Option<Instant>,
+}
+
+impl<B: Broker> Releaser<B> {
+    /// A releaser. It uses up to four of the pool's connections at once.
+    #[must_use]
+    pub fn new(
+        pool: PgPool,
+        broker: Arc<B>,
+        ceiling: CeilingOf,
+        telemetry: Telemetry,
+        rng: Rng,
+    ) -> Self {
+        Self {
+            service: Service {
+                pool,
+                broker,
+                ceiling,
+                telemetry,
+            },
+            rng,
+            places: HashMap::new(),
+            trouble: None,
+            retry: Retry::capped(LONGEST_PAUSE),
+            counted: None,
+        }
+    }
+
+    /// Runs until it is told to stop; then it ends within a second. What it has not finished by then
+    /// another worker does again.
+    pub async fn run(mut self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let pause = tokio::select! {
+                biased;
+                () = patience(&stop) => return,
+                pause = self.once(&stop) => pause,
+            };
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// One round. Gives the pause before the next.
+    async fn once(&mut self, stop: &CancellationToken) -> Duration {
+        let began = Instant::now();
+        let Ok(Ok(lines)) = timeout(LOOK_LIMIT, self.look()).await else {
+            return self.failed(ReleaseTrouble::Database);
+        };
+        let rest = REST * began.elapsed();
+        match self.serve(lines, stop).await {
+            Ok(more) => {
+                self.went_well();
+                if more {
+                    Duration::ZERO
+                } else {
+                    rest.max(ROUND)
+                }
+            }
+            Err(trouble) => self.failed(trouble),
+        }
+    }
+
+    /// Looks for work, and now and then counts what waits.
+    async fn look(&mut self) -> Result<BTreeMap<Line, Calling>, sqlx::Error> {
+        let Service {
+            pool, telemetry, ..
+        } = &self.service;
+        if self.counted.is_none_or(|at| at.elapsed() >= CENSUS) {
+            let counted = census::count(pool).await?;
+            for lane in Lane::ALL {
+                telemetry.waiting(lane, counted[lane.index()]);
+            }
+            self.counted = Some(Instant::now());
+        }
+        line::calling(pool).await
+    }
+
+    /// Gives every line its turn. Says whether there is more to do at once.
+    async fn serve(
+        &mut self,
+        lines: BTreeMap<Line, Calling>,
+        stop: &CancellationToken,
+    ) -> Result<bool, ReleaseTrouble> {
+        // After a failure no further turn begins; those that have begun come to their end.
+        let over = stop.child_token();
+        let turns: Vec<_> = self
+            .in_turn(lines)
+            .into_iter()
+            .map(|(line, calling)| {
+                let place = self.places.remove(&line);
+                let rng = self.rng.fork();
+                self.service.serve(line, calling, place, rng, &over)
+            })
+            .collect();
+        let turns = stream::iter(turns).buffer_unordered(TURNS_AT_ONCE);
+        let served: Vec<Served> = turns.collect().await;
+        let trouble = served.iter().find_map(|served| served.trouble);
+        let more = served.iter().any(|served| served.more);
+        let places = served.into_iter();
+        let places = places.filter_map(|served| Some((served.line, served.place?)));
+        // Lines that have left no place have nothing paused any more, or begin anew.
+        self.places = places.collect();
+        trouble.map_or(Ok(more), Err)
+    }
+
+    /// Transactional lines first, and otherwise in any order, so that replicas do not follow on each
+    /// other's heels.
+    fn in_turn(&mut self, lines: BTreeMap<Line, Calling>) -> Vec<(Line, Calling)> {
+        let mut lines: Vec<_> = lines.into_iter().collect();
+        self.rng.shuffle(&mut lines);
+        lines.sort_by_key(|(line, _)| line.lane);
+        lines
+    }
+
+    fn failed(&mut self, trouble: ReleaseTrouble) -> Duration {
+        let news = self.trouble.is_none();
+        self.trouble = Some(trouble);
+        self.service.telemetry.release_failed(trouble, news);
+        self.retry.next_pause()
+    }
+
+    fn went_well(&mut self) {
+        self.retry.reset();
+        if self.trouble.take().is_some() {
+            self.service.telemetry.release_goes_on();
+        }
+    }
+}
+
+async fn patience(stop: &CancellationToken) {
+    stop.cancelled().await;
+    sleep(LEAVE_WITHIN).await;
+}

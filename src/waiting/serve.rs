@@ -1,0 +1,176 @@
+//! Serving one line: what of it may go now, and its turn.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use sqlx::PgPool;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::advance;
+use super::groups;
+use super::line::{Calling, Line};
+use super::turn::{Plan, Turn};
+use crate::dispatch::ports::{Broker, RecordsError};
+use crate::domain::{AccountId, Lane};
+use crate::postgres::records_error;
+use crate::telemetry::{ReleaseTrouble, Telemetry};
+
+/// How long a turn may take: longer than a publish and what the database does about it.
+const TURN_LIMIT: Duration = Duration::from_secs(10);
+
+/// Pages of groups that are looked at in one turn before one has something to release.
+const PAGES: usize = 4;
+
+/// The rate at which jobs go that will not be sent, where the ceiling lets none through.
+const CANCELLED_PER_SECOND: u32 = 1;
+
+/// Tells the ceiling of an account's lane, in jobs per second. 0: nothing is released but what is
+/// cancelled.
+pub type CeilingOf = Arc<dyn Fn(&AccountId, Lane) -> u32 + Send + Sync>;
+
+/// What serving lines needs.
+pub(super) struct Service<B> {
+    pub pool: PgPool,
+    pub broker: Arc<B>,
+    pub ceiling: CeilingOf,
+    pub telemetry: Telemetry,
+}
+
+/// What serving a line came to.
+pub(super) struct Served {
+    pub line: Line,
+    /// After which group its paused jobs are looked at next; `None`: from the start.
+    pub place: Option<String>,
+    /// Whether more of it may be released at once.
+    pub more: bool,
+    pub trouble: Option<ReleaseTrouble>,
+}
+
+/// The groups of a line that may go now.
+#[derive(Default)]
+struct Resumed {
+    groups: Vec<String>,
+    /// Where the next look begins.
+    place: Option<String>,
+}
+
+impl<B: Broker> Service<B> {
+    /// Serves a line, unless the round is `over`; ends the round when nothing can be released.
+    pub(super) async fn serve(
+        &self,
+        line: Line,
+        calling: Calling,
+        place: Option<String>,
+        rng: Rng,
+        over: &CancellationToken,
+    ) -> Served {
+        let mut served = Served {
+            line,
+            place,
+            more: false,
+            trouble: None,
+        };
+        if over.is_cancelled() {
+            return served;
+        }
+        match timeout(TURN_LIMIT, self.turn(&mut served, calling, rng)).await {
+            Ok(Ok(turn)) => self.take_stock(&mut served, turn, over),
+            Ok(Err(error)) => {
+                served.trouble = Some(ReleaseTrouble::Database);
+                // Whatever else is wrong may concern this line alone.
+                if records_error(&error) != RecordsError::Failed {
+                    over.cancel();
+                }
+            }
+            Err(_) => {
+                served.trouble = Some(ReleaseTrouble::Database);
+                over.cancel();
+            }
+        }
+        served
+    }
+
+    fn take_stock(&self, served: &mut Served, turn: Turn, over: &CancellationToken) {
+        self.telemetry.released(served.line.lane, turn.released);
+        served.more = turn.full && turn.released > 0;
+        if turn.unconfirmed > 0 {
+            served.trouble = Some(ReleaseTrouble::Broker);
+            if turn.released == 0 {
+                over.cancel();
+            }
+        }
+    }
+
+    async fn turn(
+        &self,
+        served: &mut Served,
+        calling: Calling,
+        mut rng: Rng,
+    ) -> Result<Turn, sqlx::Error> {
+        let line = &served.line;
+        let ceiling = (self.ceiling)(&line.account, line.lane);
+        let per_second = ceiling.max(CANCELLED_PER_SECOND);
+        if advance::room(calling.ahead.unwrap_or_default(), per_second) == 0 {
+            return Ok(Turn::default());
+        }
+        let sendable = ceiling > 0;
+        let due =
+            calling.due && (sendable || groups::account_is_cancelled(&self.pool, line).await?);
+        let mut resumed = Resumed::default();
+        if calling.paused {
+            resumed = self
+                .resumed(line, served.place.take(), sendable, &mut rng)
+                .await?;
+        }
+        served.place = resumed.place;
+        if !due && resumed.groups.is_empty() {
+            return Ok(Turn::default());
+        }
+        let plan = Plan {
+            line: line.clone(),
+            ahead: calling.ahead,
+            due,
+            resumed: resumed.groups,
+            due_first: rng.bool(),
+            per_second,
+        };
+        plan.carry_out(&self.pool, &*self.broker).await
+    }
+
+    /// Looks through the line's groups, page by page, until some of them may go. They go in any
+    /// order, and a page that had some may be looked at again or left: no campaign waits until
+    /// another one has gone altogether.
+    async fn resumed(
+        &self,
+        line: &Line,
+        mut place: Option<String>,
+        sendable: bool,
+        rng: &mut Rng,
+    ) -> Result<Resumed, sqlx::Error> {
+        for _ in 0..PAGES {
+            let start = place.as_deref().unwrap_or(groups::START);
+            let page = groups::after(&self.pool, line, start).await?;
+            let full = page.len() >= groups::AT_ONCE;
+            let next = page.last().filter(|_| full).map(|last| last.key.clone());
+            let released = page.into_iter().filter(|group| group.is_released(sendable));
+            let mut released: Vec<_> = released.map(|group| group.key).collect();
+            if !released.is_empty() {
+                rng.shuffle(&mut released);
+                return Ok(Resumed {
+                    groups: released,
+                    place: if rng.bool() { next } else { place },
+                });
+            }
+            place = next;
+            if place.is_none() {
+                break;
+            }
+        }
+        Ok(Resumed {
+            groups: Vec::new(),
+            place,
+        })
+    }
+}
