@@ -315,6 +315,19 @@ impl<'a> TableRow<'a> {
         parsed.map_err(|error| self.error(column, error.to_string()))
     }
 
+    /// The same for a column that must hold something.
+    ///
+    /// # Errors
+    /// When there is nothing, or it cannot be read.
+    pub fn required_parsed<T, E: ToString>(
+        &self,
+        column: &'static str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Result<T, RowError> {
+        let cell = self.required(column)?;
+        parse(cell).map_err(|error| self.error(column, error.to_string()))
+    }
+
     /// What is wrong with a column of this row.
     #[must_use]
     pub fn error(&self, column: &str, reason: impl Into<String>) -> RowError {

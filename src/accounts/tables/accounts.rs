@@ -97,6 +97,18 @@ pub struct Changed {
     pub unchanged: u64,
 }
 
+impl Changed {
+    /// Of so many rows; for each that was written, whether it was not there before.
+    pub(super) fn of(rows: usize, are_new: &[bool]) -> Self {
+        let created = are_new.iter().filter(|is_new| **is_new).count();
+        Self {
+            created: created as u64,
+            changed: (are_new.len() - created) as u64,
+            unchanged: (rows - are_new.len()) as u64,
+        }
+    }
+}
+
 impl AccountRecord {
     /// An account about which nothing is said yet.
     #[must_use]

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use sqlx::PgConnection;
 
-use super::{TableError, accounts};
+use super::TableError;
+use super::accounts::{self, Changed};
 use crate::accounts::policy::CapRule;
 use crate::domain::{AccountId, Channel};
 
@@ -70,7 +71,7 @@ pub async fn list(
 ///
 /// # Errors
 /// When an account has no row, or the database does not do it.
-pub async fn put(connection: &mut PgConnection, caps: &[CapRecord]) -> Result<(), TableError> {
+pub async fn put(connection: &mut PgConnection, caps: &[CapRecord]) -> Result<Changed, TableError> {
     accounts::expect(connection, caps.iter().map(|cap| &cap.account)).await?;
     let ids: Vec<_> = caps.iter().map(|cap| cap.account.as_str()).collect();
     let names: Vec<_> = caps.iter().map(|cap| &*cap.rule.name).collect();
@@ -78,8 +79,8 @@ pub async fn put(connection: &mut PgConnection, caps: &[CapRecord]) -> Result<()
     let categories = caps.iter().map(|cap| cap.rule.category.as_deref());
     let limits = caps.iter().map(|cap| cap.rule.limit);
     let windows = caps.iter().map(|cap| cap.rule.window.as_secs());
-    sqlx::query!(
-        "INSERT INTO frequency_caps (account_id, name, channel, category, max_messages,
+    let are_new = sqlx::query_scalar!(
+        r#"INSERT INTO frequency_caps (account_id, name, channel, category, max_messages,
             window_seconds)
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::integer[],
             $6::integer[])
@@ -87,7 +88,12 @@ pub async fn put(connection: &mut PgConnection, caps: &[CapRecord]) -> Result<()
             channel = excluded.channel,
             category = excluded.category,
             max_messages = excluded.max_messages,
-            window_seconds = excluded.window_seconds",
+            window_seconds = excluded.window_seconds
+        WHERE (frequency_caps.channel, frequency_caps.category, frequency_caps.max_messages,
+                frequency_caps.window_seconds)
+            IS DISTINCT FROM (excluded.channel, excluded.category, excluded.max_messages,
+                excluded.window_seconds)
+        RETURNING xmax = 0 AS "is_new!""#,
         &ids as &[&str],
         &names as &[&str],
         &channels.collect::<Vec<_>>() as &[Option<&str>],
@@ -95,9 +101,9 @@ pub async fn put(connection: &mut PgConnection, caps: &[CapRecord]) -> Result<()
         &limits.map(stored).collect::<Vec<_>>(),
         &windows.map(stored).collect::<Vec<_>>(),
     )
-    .execute(connection)
+    .fetch_all(connection)
     .await?;
-    Ok(())
+    Ok(Changed::of(caps.len(), &are_new))
 }
 
 /// What is too large is refused by the table.

@@ -2,7 +2,8 @@
 
 use sqlx::PgConnection;
 
-use super::{TableError, accounts};
+use super::TableError;
+use super::accounts::{self, Changed};
 use crate::domain::AccountId;
 
 /// What has a ceiling of its own within its account's budget.
@@ -87,7 +88,7 @@ pub async fn list(
 pub async fn put(
     connection: &mut PgConnection,
     ceilings: &[CeilingRecord],
-) -> Result<(), TableError> {
+) -> Result<Changed, TableError> {
     accounts::expect(connection, ceilings.iter().map(|it| &it.account)).await?;
     let ids: Vec<_> = ceilings.iter().map(|it| it.account.as_str()).collect();
     let kinds: Vec<_> = ceilings.iter().map(|it| it.kind.as_str()).collect();
@@ -95,18 +96,20 @@ pub async fn put(
     // What is too large is refused by the table.
     let rates = ceilings.iter().map(|it| i32::try_from(it.per_second));
     let rates: Vec<_> = rates.map(|rate| rate.unwrap_or(i32::MAX)).collect();
-    sqlx::query!(
-        "INSERT INTO ceilings (account_id, kind, target, per_second)
+    let are_new = sqlx::query_scalar!(
+        r#"INSERT INTO ceilings (account_id, kind, target, per_second)
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::integer[])
-        ON CONFLICT (account_id, kind, target) DO UPDATE SET per_second = excluded.per_second",
+        ON CONFLICT (account_id, kind, target) DO UPDATE SET per_second = excluded.per_second
+        WHERE ceilings.per_second <> excluded.per_second
+        RETURNING xmax = 0 AS "is_new!""#,
         &ids as &[&str],
         &kinds as &[&str],
         &targets as &[&str],
         &rates,
     )
-    .execute(connection)
+    .fetch_all(connection)
     .await?;
-    Ok(())
+    Ok(Changed::of(ceilings.len(), &are_new))
 }
 
 /// Removes a ceiling; `false` when there was none.
