@@ -7,6 +7,7 @@ pub mod demo;
 pub mod enqueue;
 mod escape;
 mod pipeline;
+mod records;
 mod stop;
 mod values;
 pub mod worker;
