@@ -12,6 +12,7 @@ pub mod domain;
 pub mod embedded;
 pub mod gates;
 pub mod intake;
+pub mod ledger;
 pub mod meter;
 pub mod ops;
 pub mod postgres;

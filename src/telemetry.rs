@@ -364,6 +364,14 @@ impl Telemetry {
         tracing::info!("waiting jobs are released again");
     }
 
+    /// The ledger gets no partitions, because the database user may not make any.
+    pub fn ledger_has_no_partitions(&self) {
+        tracing::warn!(
+            "this database user may not make or drop the ledger's partitions: its rows go to \
+             ledger_other and are not dropped by the day; make it the owner of the table ledger"
+        );
+    }
+
     /// So many jobs of a lane wait in the database.
     pub fn waiting(&self, lane: Lane, jobs: u64) {
         self.counts.waiting.0[lane.index()][0].store(jobs, Relaxed);
