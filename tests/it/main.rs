@@ -8,6 +8,7 @@
 mod batch_files;
 mod carriers;
 mod client;
+mod database;
 mod dead;
 mod demo;
 mod deploy;
