@@ -45,7 +45,7 @@ install_library() {
 }
 
 prepare() {
-    mkdir -p "$library"
+    mkdir -p "${library%/*}"
     exec 9>"$library.lock"
     flock 9
     has_library || install_library

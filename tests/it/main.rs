@@ -16,6 +16,7 @@ mod intake;
 mod meter;
 mod operations;
 mod outages;
+mod phone_zones;
 mod publishing_docs;
 mod scenarios;
 mod schemas;
