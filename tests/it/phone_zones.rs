@@ -25,9 +25,9 @@ fn zones_are_those_of_the_python_package() {
 }
 
 #[test]
-fn the_committed_table_is_that_of_the_python_package() {
-    let table = root().join("src/gates/phone_zones/zones.txt");
-    python("scripts/phone_zones.py", &["check", path_text(&table)]);
+fn the_committed_data_are_those_of_the_python_package() {
+    let directory = root().join("src/gates/phone_zones");
+    python("scripts/phone_zones.py", &["check", path_text(&directory)]);
 }
 
 /// What is wrong with the zones of the line's number, if anything.
