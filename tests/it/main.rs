@@ -18,6 +18,7 @@ mod meter;
 mod migrations;
 mod operations;
 mod outages;
+mod phone_zones;
 mod publishing_docs;
 mod scenarios;
 mod schemas;
