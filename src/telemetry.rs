@@ -393,6 +393,21 @@ impl Telemetry {
         self.counts.waits.add(lane.index(), reason as usize, 1);
     }
 
+    /// Nothing is sent before the database has answered once.
+    pub fn records_awaited(&self) {
+        self.counts.records_away.store(1, Relaxed);
+    }
+
+    /// Why a lane takes no jobs although the broker has some, if the database is the reason.
+    #[must_use]
+    pub fn closed(&self, lane: Lane) -> Option<&'static str> {
+        if self.counts.records_away.load(Relaxed) > 0 {
+            return Some("opt-outs cannot be looked up: the database does not answer");
+        }
+        let behind = self.counts.ledger_behind.load(Relaxed) > 0;
+        (behind && lane == Lane::Marketing).then_some("the ledger does not keep up")
+    }
+
     /// The database does not answer: nothing is sent.
     pub fn records_away(&self, why: RecordsError) {
         self.counts.records_away.store(1, Relaxed);
@@ -402,7 +417,7 @@ impl Telemetry {
     /// The database answers.
     pub fn records_back(&self) {
         if self.counts.records_away.swap(0, Relaxed) > 0 {
-            tracing::info!("opt-outs can be looked up again");
+            tracing::info!("opt-outs can be looked up");
         }
     }
 

@@ -1,20 +1,26 @@
 //! The database of a worker, and the tasks that look after it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::accounts::{self, Directory};
+use crate::clock::SystemClock;
 use crate::dispatch::ports::Broker;
 use crate::domain::{AccountId, Lane};
 use crate::embedded::NoRecords;
-use crate::ledger::{self, RecipientForm};
-use crate::postgres::{self, Database};
+use crate::ledger::{Maintenance, RecipientForm};
+use crate::postgres::{self, Database, MigrationsError};
 use crate::records::{AnyRecords, PgRecords};
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
 use crate::waiting::Releaser;
+
+/// How soon again after the database was away.
+const MIGRATE_AGAIN: Duration = Duration::from_secs(2);
 
 /// What a worker knows of accounts and writes down, with or without a database.
 pub(super) struct Memory {
@@ -50,6 +56,24 @@ pub(super) fn open(settings: &Settings) -> anyhow::Result<Memory> {
     })
 }
 
+/// Brings the schema up to date where the settings want it, and waits for a database that is away.
+/// Gives the error that only a person can mend; otherwise it never ends.
+pub(super) async fn migration_failure(settings: &Settings) -> MigrationsError {
+    let Some(section) = &settings.database else {
+        return std::future::pending().await;
+    };
+    loop {
+        match postgres::migrate_at_start(section).await {
+            Ok(()) => return std::future::pending().await,
+            Err(error @ MigrationsError::Database(_)) => {
+                tracing::warn!(%error, "waiting for the database");
+                sleep(MIGRATE_AGAIN).await;
+            }
+            Err(error) => return error,
+        }
+    }
+}
+
 impl Memory {
     /// Starts what runs beside the pipeline, until `stop`: the directory follows its tables, what
     /// is due is released, and the ledger gets its partitions.
@@ -80,12 +104,13 @@ impl Memory {
             fastrand::Rng::new(),
         );
         keepers.spawn(releaser.run(stop.clone()));
-        let (pool, retention, stopped) = (
-            database.pool().clone(),
-            settings.ledger.retention,
-            stop.clone(),
-        );
-        keepers.spawn(async move { ledger::maintain(&pool, retention, stopped).await });
+        let maintenance = Maintenance {
+            pool: database.pool().clone(),
+            clock: Arc::new(SystemClock),
+            retention: settings.ledger.retention,
+            telemetry: telemetry.clone(),
+        };
+        keepers.spawn(maintenance.run(stop.clone()));
         keepers
     }
 }

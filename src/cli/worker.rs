@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::records::Memory;
+use super::records::{Memory, migration_failure};
 use crate::carrier::AnyCarrier;
 use crate::clock::SystemClock;
 use crate::dispatch::ports::{Broker as _, Records as _};
@@ -62,9 +62,15 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         }
     }
     let mut keepers = memory.keep(&settings, Arc::clone(&broker), &telemetry, &shutdown.soft);
-    let pipeline = pipeline(&settings, &memory, broker, Arc::clone(&meter), telemetry)?;
+    let pipeline = pipeline(
+        &settings,
+        &memory,
+        broker,
+        Arc::clone(&meter),
+        telemetry.clone(),
+    )?;
     let ops_stop = CancellationToken::new();
-    let readiness = Arc::new(readiness_of(intake.broker()));
+    let readiness = Arc::new(readiness_of(intake.broker(), telemetry.clone()));
     tokio::spawn(ops::serve(listener, metrics, readiness, ops_stop.clone()));
     tracing::info!(prefix = %settings.amqp.prefix, ops = %settings.ops.listen, "the worker has started");
 
@@ -72,7 +78,8 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     tokio::pin!(running);
     let gave_up = tokio::select! {
         () = &mut running => None,
-        error = intake.gave_up() => Some(error),
+        error = intake.gave_up() => Some(error.to_string()),
+        error = migration_failure(&settings) => Some(error.to_string()),
     };
     if gave_up.is_some() {
         shutdown.soft.cancel();
@@ -87,7 +94,10 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     intake.close(leave_by).await;
     ops_stop.cancel();
     if let Some(error) = gave_up {
-        tracing::error!(%error, "the worker cannot go on: somebody has to mend this first");
+        tracing::error!(
+            error,
+            "the worker cannot go on: somebody has to mend this first"
+        );
         return Ok(ExitCode::FAILURE);
     }
     tracing::info!("the worker has stopped");
@@ -168,13 +178,14 @@ fn fleet(settings: &Settings, clock: &Arc<SystemClock>) -> anyhow::Result<Fleet<
     }))
 }
 
-fn readiness_of(broker: AmqpBroker) -> impl Fn() -> Readiness {
+fn readiness_of(broker: AmqpBroker, telemetry: Telemetry) -> impl Fn() -> Readiness {
     move || {
         let state = broker.readiness();
         let lane = |lane: Lane| {
             let ready = state.consuming[lane.index()];
             let reason = (!ready).then(|| {
-                let why = state.last_error.clone();
+                let closed = telemetry.closed(lane).map(str::to_owned);
+                let why = closed.or_else(|| state.last_error.clone());
                 why.unwrap_or_else(|| "not connected to the broker yet".to_owned())
             });
             LaneReadiness {
