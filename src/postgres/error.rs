@@ -37,8 +37,8 @@ pub fn explain(error: &Error) -> String {
     match error {
         Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => "no answer in time".into(),
         Error::Io(error) => format!("the connection failed: {}", error.kind()),
-        Error::Tls(_) => "no TLS connection can be made (sslmode and sslrootcert in database.url; \
-             is the server's certificate one that this system trusts?)"
+        Error::Tls(_) => "no TLS connection can be made: look at sslmode in database.url, and at \
+             sslrootcert, which names the certificate of an authority that is not a public one"
             .into(),
         Error::Configuration(_) => "a parameter of database.url cannot be used".into(),
         Error::PoolTimedOut => "no connection in time".into(),

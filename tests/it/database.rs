@@ -9,6 +9,7 @@ use sqlx::Executor as _;
 use tokio::time::Instant;
 
 use crate::support::postgres::{PrivatePostgres, TestDatabase, database_settings};
+use crate::support::redis::RedisServer;
 use crate::support::road::Road;
 use crate::support::{amqp_url, eventually, redis_url};
 
@@ -217,7 +218,8 @@ async fn check_names_what_is_wrong_and_shows_no_secret() {
     let no_database = check(url.as_str());
     let expected = "/nowhere: the database does not exist; create it first";
     assert!(no_database.contains(expected), "{no_database}");
-    let another = redis_url().replace("redis://", "postgres://user:S3NTINEL@");
+    let redis = RedisServer::start().await;
+    let another = format!("postgres://user:S3NTINEL@127.0.0.1:{}", redis.port());
     let another = check(&another);
     assert!(another.contains("is this a Redis port?"), "{another}");
     for text in [wrong_password, no_database, another] {
