@@ -22,3 +22,4 @@ mod scenarios;
 mod schemas;
 mod settings;
 mod support;
+mod waiting;
