@@ -198,7 +198,7 @@ postgres_packages() {
     command -v psql >/dev/null || install_packages postgresql-client
     local version
     version=$("$(postgres_bin)/postgres" --version | grep -oE '[0-9]+' | head -n 1)
-    ((version >= 14)) || fail "this system's PostgreSQL is $version, and Lanekeeper needs 14"
+    ((version >= 15)) || fail "this system's PostgreSQL is $version, and Lanekeeper needs 15"
 }
 
 require_recent_rabbitmq() {

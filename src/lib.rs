@@ -16,6 +16,7 @@ pub mod ledger;
 pub mod meter;
 pub mod ops;
 pub mod postgres;
+pub mod records;
 pub mod settings;
 pub mod telemetry;
 pub mod waiting;

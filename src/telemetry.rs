@@ -128,6 +128,8 @@ pub struct Counts {
     pub retries: Grid<2, 1>,
     /// Decisions without the shared counter, by lane and place in [`StoreError::ALL`].
     pub fallbacks: Grid<2, { StoreError::ALL.len() }>,
+    /// Jobs that passed without a look at their frequency caps, by lane.
+    pub caps_unchecked: Grid<2, 1>,
     /// Place in [`StoreError::ALL`] of the last reason for deciding without the shared counter.
     last_fallback: AtomicU64,
     /// Duplicates, by place in [`DuplicateKind::ALL`].
@@ -191,6 +193,7 @@ impl Telemetry {
                 parks: Grid::new(),
                 retries: Grid::new(),
                 fallbacks: Grid::new(),
+                caps_unchecked: Grid::new(),
                 last_fallback: AtomicU64::new(0),
                 duplicates: Grid::new(),
                 hints: Grid::new(),
@@ -277,6 +280,11 @@ impl Telemetry {
         if decisions > 0 {
             self.counts.last_fallback.store(why as u64, Relaxed);
         }
+    }
+
+    /// Jobs passed without a look at their frequency caps, because their counts were out of reach.
+    pub fn cap_unchecked(&self, lane: Lane, jobs: u64) {
+        self.counts.caps_unchecked.add(lane.index(), 0, jobs);
     }
 
     /// A second send of a job was prevented, or risked.
@@ -385,6 +393,21 @@ impl Telemetry {
         self.counts.waits.add(lane.index(), reason as usize, 1);
     }
 
+    /// Nothing is sent before the database has answered once.
+    pub fn records_awaited(&self) {
+        self.counts.records_away.store(1, Relaxed);
+    }
+
+    /// Why a lane takes no jobs although the broker has some, if the database is the reason.
+    #[must_use]
+    pub fn closed(&self, lane: Lane) -> Option<&'static str> {
+        if self.counts.records_away.load(Relaxed) > 0 {
+            return Some("opt-outs cannot be looked up: the database does not answer");
+        }
+        let behind = self.counts.ledger_behind.load(Relaxed) > 0;
+        (behind && lane == Lane::Marketing).then_some("the ledger does not keep up")
+    }
+
     /// The database does not answer: nothing is sent.
     pub fn records_away(&self, why: RecordsError) {
         self.counts.records_away.store(1, Relaxed);
@@ -394,7 +417,7 @@ impl Telemetry {
     /// The database answers.
     pub fn records_back(&self) {
         if self.counts.records_away.swap(0, Relaxed) > 0 {
-            tracing::info!("opt-outs can be looked up again");
+            tracing::info!("opt-outs can be looked up");
         }
     }
 

@@ -6,7 +6,9 @@ pub mod dead;
 pub mod demo;
 pub mod enqueue;
 mod escape;
+pub mod migrate;
 mod pipeline;
+mod records;
 mod stop;
 mod values;
 pub mod worker;
@@ -65,6 +67,8 @@ enum Command {
     Enqueue(Box<enqueue::Args>),
     /// Look into the queue of messages that could not be read; replay them, or drop them.
     Dead(dead::Args),
+    /// Bring the database's schema up to date.
+    Migrate(migrate::Args),
 }
 
 const EXAMPLES: &str = "\
@@ -112,6 +116,7 @@ pub fn main(
         (Command::Worker, Ok(settings)) => block_on(settings.worker.threads, worker::run(settings)),
         (Command::Enqueue(args), Ok(settings)) => block_on(None, enqueue::run(settings, &args)),
         (Command::Dead(args), Ok(settings)) => block_on(None, dead::run(settings, args)),
+        (Command::Migrate(args), Ok(settings)) => block_on(None, migrate::run(&settings, args)),
     };
     result.unwrap_or_else(|error| {
         complain(&format!("{error:#}"));

@@ -8,9 +8,10 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
-use crate::accounts::AccountPolicy;
+use crate::accounts::{AccountPolicy, QuietAction, QuietPolicy};
 use crate::dispatch::ports::{Due, Facts, Hold, WaitReason};
 use crate::domain::{Field, Job, Outcome, Refusal, SentRecord};
+use crate::gates::quiet_hours::{check, zones_of_recipient};
 
 /// A gate, in the order in which they are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +86,7 @@ impl Gate {
             Self::Suppression => suppression(case),
             Self::Hold => hold(case),
             Self::NotBefore => not_before(case),
-            Self::QuietHours => None,
+            Self::QuietHours => quiet_hours(case),
             Self::Ledger => case.facts?.sent.clone().map(TurnedAway::Sent),
         }
     }
@@ -118,5 +119,35 @@ fn not_before(case: Case<'_>) -> Option<TurnedAway> {
         TurnedAway::Waits(WaitReason::NotBefore, Due::At(due))
     } else {
         TurnedAway::ended(Outcome::Refused(Refusal::Invalid(Field::NotBefore)))
+    })
+}
+
+/// Where the policy cannot be read nothing may be sent at any hour, because nobody can say which
+/// hour suits.
+fn quiet_hours(case: Case<'_>) -> Option<TurnedAway> {
+    let job = case.job;
+    let refused = |detail, next_allowed_at| TurnedAway::Ended {
+        outcome: Outcome::Refused(Refusal::QuietHours),
+        detail,
+        next_allowed_at,
+    };
+    let (windows, zone, action) = match &case.policy.quiet_hours {
+        QuietPolicy::Off => return None,
+        QuietPolicy::Broken { why } => return Some(refused(Some(why.clone()), None)),
+        QuietPolicy::On {
+            windows,
+            zone,
+            action,
+        } => (windows, zone, action),
+    };
+    let window = windows.get(job.channel)?;
+    let number = job.channel.is_phone().then_some(&*job.to);
+    let zones = zones_of_recipient(job.recipient_zone.as_ref(), number, zone);
+    let blocked = check(window, zones, case.now).err()?;
+    Some(match (action, blocked.next_allowed_at) {
+        (QuietAction::Defer, Some(due)) if case.facts.is_some() => {
+            TurnedAway::Waits(WaitReason::QuietHours, Due::At(due))
+        }
+        (QuietAction::Defer | QuietAction::Refuse, next) => refused(None, next),
     })
 }

@@ -9,23 +9,31 @@
 
 local SENDING, SENT = 80, 83 -- 'P', 'S'
 
-local call, byte, sub = redis.call, string.byte, string.sub
+local call, byte, sub, format = redis.call, string.byte, string.sub, string.format
 
--- Values of all keys in one command each few thousand keys: Lua can spread no more than about
--- 8,000 values over one call. A key that holds no string reads as false.
-local function read_all(keys)
+-- Values of the first keys in one command each few thousand keys: Lua can spread no more than
+-- about 8,000 values over one call. A key that holds no string reads as false.
+local function read_all(keys, count)
   local slice = 4000
-  if #keys <= slice then
-    return call('MGET', unpack(keys))
+  if count == 0 then return {} end
+  if count <= slice then
+    return call('MGET', unpack(keys, 1, count))
   end
   local values = {}
-  for first = 1, #keys, slice do
-    local last = math.min(first + slice - 1, #keys)
+  for first = 1, count, slice do
+    local last = math.min(first + slice - 1, count)
     for _, value in ipairs(call('MGET', unpack(keys, first, last))) do
       values[#values + 1] = value
     end
   end
   return values
+end
+
+-- The number that a command answers, or nothing where the key holds something of another type.
+local function unless_mistyped(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'number' then return reply end
+  if not string.find(reply.err, 'WRONGTYPE', 1, true) then call(...) end -- raises that error
 end
 
 local function now_ms()
@@ -35,6 +43,6 @@ end
 
 -- The head of a "sending" claim; the try's id follows.
 local function sending_until(deadline)
-  return string.format('P%d:', deadline)
+  return format('P%d:', deadline)
 end
 

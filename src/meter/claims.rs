@@ -1,11 +1,11 @@
 //! Claims kept in this process: which jobs are being tried, and which have been sent.
 
-use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::expiring::Expiring;
 use crate::dispatch::ports::{Conclusion, TryId, TryResult};
 use crate::domain::{AccountId, JobId, SentRecord};
 
@@ -38,18 +38,13 @@ enum State {
     Sent(SentRecord),
 }
 
-/// A claim's place in the order of expiry.
-type Place = (Instant, u64);
 type Key = (AccountId, JobId);
 
 /// Claims in memory. They expire, and beyond a bound the ones next to expire give way.
 #[derive(Debug)]
 pub(super) struct ClaimBook {
     life: Duration,
-    bound: usize,
-    claims: HashMap<Key, (State, Place)>,
-    by_expiry: BTreeMap<Place, Key>,
-    written: u64,
+    claims: Expiring<Key, State>,
 }
 
 impl ClaimBook {
@@ -58,10 +53,7 @@ impl ClaimBook {
     pub(super) fn new(life: Duration, bound: usize) -> Self {
         Self {
             life,
-            bound,
-            claims: HashMap::new(),
-            by_expiry: BTreeMap::new(),
-            written: 0,
+            claims: Expiring::new(if life.is_zero() { 0 } else { bound }),
         }
     }
 
@@ -70,12 +62,11 @@ impl ClaimBook {
         if self.claims.is_empty() {
             return Standing::Free;
         }
-        match self.claims.get(&(account.clone(), id.clone())) {
-            Some((_, (expires, _))) if *expires <= now => Standing::Free,
+        match self.claims.get(&(account.clone(), id.clone()), now) {
             None => Standing::Free,
-            Some((State::Sent(record), _)) => Standing::Sent(record),
-            Some((State::Sending { deadline, .. }, _)) if *deadline > now => Standing::InProgress,
-            Some((State::Sending { .. }, _)) => Standing::Unfinished,
+            Some(State::Sent(record)) => Standing::Sent(record),
+            Some(State::Sending { deadline, .. }) if *deadline > now => Standing::InProgress,
+            Some(State::Sending { .. }) => Standing::Unfinished,
         }
     }
 
@@ -89,12 +80,9 @@ impl ClaimBook {
         now: Instant,
     ) {
         let deadline = now + claim_for;
-        self.write(
-            (account.clone(), id.clone()),
-            State::Sending { try_id, deadline },
-            deadline + self.life,
-            now,
-        );
+        let sending = State::Sending { try_id, deadline };
+        let key = (account.clone(), id.clone());
+        self.claims.put(key, sending, deadline + self.life, now);
     }
 
     /// Notes how a try ended, by the rules that the shared claims follow too: "sent" whoever holds
@@ -117,17 +105,18 @@ impl ClaimBook {
                         carrier_ref: carrier_ref.clone(),
                     };
                     let expires = now.instant + self.life;
-                    self.write(key, State::Sent(record), expires, now.instant);
+                    self.claims
+                        .put(key, State::Sent(record), expires, now.instant);
                 }
             }
-            TryResult::NotSent if held => self.remove(&key),
+            TryResult::NotSent if held => drop(self.claims.remove(&key)),
             TryResult::Unknown if held => {
                 let state = State::Sending {
                     try_id: conclusion.try_id,
                     deadline: now.instant,
                 };
                 let expires = now.instant + self.life;
-                self.write(key, state, expires, now.instant);
+                self.claims.put(key, state, expires, now.instant);
             }
             TryResult::NotSent | TryResult::Unknown => {}
         }
@@ -137,38 +126,11 @@ impl ClaimBook {
     pub(super) fn release(&mut self, conclusion: &Conclusion) {
         let key = (conclusion.account.clone(), conclusion.id.clone());
         if self.is_held_by(&key, conclusion.try_id) {
-            self.remove(&key);
+            self.claims.remove(&key);
         }
     }
 
     fn is_held_by(&self, key: &Key, by: TryId) -> bool {
-        matches!(self.claims.get(key), Some((State::Sending { try_id, .. }, _)) if *try_id == by)
-    }
-
-    fn write(&mut self, key: Key, state: State, expires: Instant, now: Instant) {
-        if self.life.is_zero() || self.bound == 0 {
-            return;
-        }
-        self.remove(&key);
-        self.make_room(now);
-        self.written += 1;
-        let place = (expires, self.written);
-        self.by_expiry.insert(place, key.clone());
-        self.claims.insert(key, (state, place));
-    }
-
-    fn remove(&mut self, key: &Key) {
-        if let Some((_, place)) = self.claims.remove(key) {
-            self.by_expiry.remove(&place);
-        }
-    }
-
-    fn make_room(&mut self, now: Instant) {
-        while let Some(first) = self.by_expiry.first_entry() {
-            if first.key().0 > now && self.claims.len() < self.bound {
-                break;
-            }
-            self.claims.remove(&first.remove());
-        }
+        matches!(self.claims.kept(key), Some(State::Sending { try_id, .. }) if *try_id == by)
     }
 }

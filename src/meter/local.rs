@@ -1,4 +1,4 @@
-//! Counting in this process: one window per account, with the rules of the shared counter.
+//! Counting in this process: one window per account, with the rules of the shared counters.
 //!
 //! Everything here is pure. The instant is passed in.
 
@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::StoreAnswer;
+use super::caps::CapBook;
 use super::claims::{ClaimBook, Moment, Standing};
+use super::targets::Targets;
 use crate::dispatch::ports::{AccountRequest, Conclusion, JobRequest};
 use crate::domain::{AccountId, Ceilings, Counter, Lane, Limit, Verdict};
 
@@ -125,13 +127,66 @@ impl Pending {
     }
 }
 
-/// Decides on one account's jobs in order: claims first, then the ceiling, then the count. The
-/// ceilings leave room for what is `pending`.
+/// What is known of single jobs, recipients, numbers and services.
+#[derive(Debug)]
+pub(super) struct Books {
+    pub(super) claims: ClaimBook,
+    pub(super) targets: Targets,
+    /// `None` where nobody knows what other replicas have sent: then caps allow.
+    pub(super) caps: Option<CapBook>,
+}
+
+impl Books {
+    /// What keeps a job from passing, whatever its lane; or nothing, and whether an earlier try
+    /// of it has no known result.
+    fn check(&self, account: &AccountId, job: &JobRequest, now: Moment) -> Result<bool, Verdict> {
+        let unfinished = match self.claims.standing(account, &job.id, now.instant) {
+            Standing::Sent(record) => return Err(Verdict::Duplicate(record.clone())),
+            Standing::InProgress => return Err(Verdict::Shed(Limit::Claim)),
+            Standing::Unfinished => true,
+            Standing::Free => false,
+        };
+        let caps = self.caps.as_ref();
+        if let Some(capped) = caps.and_then(|caps| caps.full(account, job, now)) {
+            return Err(Verdict::Capped(capped));
+        }
+        match self.targets.reached(account, job, now.instant) {
+            Some(limit) => Err(Verdict::Shed(limit)),
+            None => Ok(unfinished),
+        }
+    }
+
+    /// Notes a job that passes.
+    fn enter(&mut self, account: &AccountId, job: &JobRequest, now: Instant) {
+        self.targets.add(account, job, now);
+        if let Some(caps) = &mut self.caps {
+            caps.join(account, job, now);
+        }
+        self.claims
+            .claim(account, &job.id, job.try_id, job.claim_for, now);
+    }
+
+    /// Notes how a try ended. A job gives up what it frees only if none of its tries is known
+    /// that was sent or may have been.
+    fn conclude(&mut self, conclusion: &Conclusion, now: Moment) {
+        let Conclusion { account, id, .. } = conclusion;
+        self.claims.conclude(conclusion, now);
+        let standing = self.claims.standing(account, id, now.instant);
+        let leaves = standing == Standing::Free && conclusion.gives_up();
+        if let Some(caps) = self.caps.as_mut().filter(|_| leaves) {
+            caps.leave(account, id, &conclusion.frees, now.instant);
+        }
+    }
+}
+
+/// Decides on one account's jobs in order: claims, caps and the ceilings of numbers and services
+/// first, then the lane's ceiling, then the counts. The lane's ceiling leaves room for what is
+/// `pending`.
 pub(super) fn decide(
     request: &AccountRequest,
     window: &mut Window,
     pending: &mut Pending,
-    claims: &mut ClaimBook,
+    books: &mut Books,
     now: Moment,
 ) -> Vec<Verdict> {
     let account = &request.account;
@@ -139,28 +194,26 @@ pub(super) fn decide(
     pending.base = pending.base.min(window.counter(now.instant).count);
     let pending = pending.at_most(request.ceilings);
     let verdict = |job: &JobRequest| {
-        let possible_duplicate = match claims.standing(account, &job.id, now.instant) {
-            Standing::Sent(record) => return Verdict::Duplicate(record.clone()),
-            Standing::InProgress => return Verdict::Shed(Limit::Claim),
-            Standing::Unfinished => true,
-            Standing::Free => false,
+        let possible_duplicate = match books.check(account, job, now) {
+            Ok(unfinished) => unfinished,
+            Err(verdict) => return verdict,
         };
         let count = window.counter(now.instant).count;
         if count.saturating_add(pending) >= request.ceilings.of_lane(job.lane) {
             return Verdict::Shed(Limit::Lane);
         }
         window.add(1, now.instant);
-        claims.claim(account, &job.id, job.try_id, job.claim_for, now.instant);
+        books.enter(account, job, now.instant);
         Verdict::Admitted { possible_duplicate }
     };
     request.jobs.iter().map(verdict).collect()
 }
 
-/// Counters and claims of many accounts, in memory that does not outgrow what is in use.
+/// Counters, caps and claims of many accounts, in memory that does not outgrow what is in use.
 #[derive(Debug)]
 pub(super) struct LocalCounters {
     windows: HashMap<AccountId, Window>,
-    claims: ClaimBook,
+    books: Books,
     sweep_at: usize,
 }
 
@@ -168,26 +221,25 @@ pub(super) struct LocalCounters {
 pub(super) const SWEEP_FROM: usize = 256;
 
 impl LocalCounters {
-    /// Empty counters; for the claims see [`ClaimBook::new`].
-    pub(super) fn new(claim_life: Duration, claim_bound: usize) -> Self {
+    /// Empty counters; at most `bound` of each kind. For the claims see [`ClaimBook::new`].
+    pub(super) fn new(claim_life: Duration, bound: usize) -> Self {
         Self {
             windows: HashMap::new(),
-            claims: ClaimBook::new(claim_life, claim_bound),
+            books: Books {
+                claims: ClaimBook::new(claim_life, bound),
+                targets: Targets::new(bound),
+                caps: Some(CapBook::new(bound)),
+            },
             sweep_at: SWEEP_FROM,
         }
     }
 
-    /// Admits what the account's claims and ceilings let pass.
+    /// Admits what the account's claims, caps and ceilings let pass.
     pub(super) fn admit(&mut self, request: &AccountRequest, now: Moment) -> StoreAnswer {
         self.sweep(now.instant);
         let window = self.windows.entry(request.account.clone()).or_default();
-        let verdicts = decide(
-            request,
-            window,
-            &mut Pending::default(),
-            &mut self.claims,
-            now,
-        );
+        let mut pending = Pending::default();
+        let verdicts = decide(request, window, &mut pending, &mut self.books, now);
         StoreAnswer {
             verdicts,
             counter: window.counter(now.instant),
@@ -196,7 +248,7 @@ impl LocalCounters {
 
     /// Notes how a try ended.
     pub(super) fn conclude(&mut self, conclusion: &Conclusion, now: Moment) {
-        self.claims.conclude(conclusion, now);
+        self.books.conclude(conclusion, now);
     }
 
     fn sweep(&mut self, now: Instant) {

@@ -10,11 +10,14 @@ use thiserror::Error;
 use crate::dispatch::ports::{AccountRequest, Conclusion};
 use crate::domain::{Counter, Verdict};
 
+mod caps;
 mod claims;
+mod expiring;
 mod failover;
 mod local;
 mod memory;
 mod redis;
+mod targets;
 
 pub use failover::{Failover, FailoverOptions};
 pub use memory::MemoryStore;

@@ -179,6 +179,11 @@ impl Instruments {
             },
         );
         self.counter(
+            "lanekeeper.caps_unchecked",
+            "Jobs that passed without a look at their frequency caps",
+            |counts| by_lane(|lane| counts.caps_unchecked.get(lane.index(), 0)),
+        );
+        self.counter(
             "lanekeeper.duplicates",
             "Second sends that were prevented, or possible because a result was unknown",
             |counts| {

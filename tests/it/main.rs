@@ -8,6 +8,7 @@
 mod batch_files;
 mod carriers;
 mod client;
+mod database;
 mod dead;
 mod demo;
 mod deploy;
@@ -17,6 +18,7 @@ mod meter;
 mod migrations;
 mod operations;
 mod outages;
+mod phone_zones;
 mod publishing_docs;
 mod scenarios;
 mod schemas;

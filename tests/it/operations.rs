@@ -183,6 +183,7 @@ async fn a_fresh_process_shows_every_series_at_zero() {
             "lanekeeper_deliveries_total",
             "lanekeeper_retries_total",
             "lanekeeper_parks_total",
+            "lanekeeper_caps_unchecked_total",
             "lanekeeper_in_flight",
             "lanekeeper_oldest_seconds",
         ] {

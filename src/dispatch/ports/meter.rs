@@ -19,7 +19,7 @@ pub struct TargetCeiling {
     pub per_second: u32,
 }
 
-/// One cap's count for one recipient.
+/// One cap's count for one recipient: of jobs, each of them once, however often it is tried.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CapKey {
     /// The cap's name.
@@ -50,7 +50,8 @@ pub struct JobRequest {
     pub try_id: TryId,
     /// How long a result may take: the carrier's time-out and one second.
     pub claim_for: Duration,
-    /// The frequency caps that concern it.
+    /// The frequency caps that concern it, none of them twice. Where jobs of one request disagree
+    /// about a cap's or a target's terms, those of the first such job hold.
     pub caps: Vec<CapRequest>,
     /// The ceiling of its sender, where there is one.
     pub number: Option<TargetCeiling>,
@@ -112,10 +113,21 @@ pub struct Conclusion {
     pub frees: Vec<CapKey>,
 }
 
+impl Conclusion {
+    /// Whether the job gives up counts of frequency caps, as far as this try alone can say.
+    #[must_use]
+    pub fn gives_up(&self) -> bool {
+        self.result == TryResult::NotSent && !self.frees.is_empty()
+    }
+}
+
 /// The budgets' keeper. It always answers, and within 50 ms: when the shared counter is away, from
 /// this process's own.
 pub trait Meter: Send + Sync + 'static {
-    /// Checks claims and ceilings and counts what passes. One answer per request, in order.
+    /// Checks of each job in order its claim, its caps and the ceilings of its number, its service
+    /// and its lane, and counts what passes. What one check turns away has changed nothing of
+    /// another. One answer per request, in order. Without the shared counter caps let everything
+    /// pass, and ceilings hold for this process alone.
     fn admit(
         &self,
         requests: Vec<AccountRequest>,

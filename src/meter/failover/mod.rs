@@ -9,6 +9,7 @@ mod announcer;
 mod backlog;
 mod breaker;
 mod keeper;
+mod plan;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -160,8 +161,11 @@ impl<S: CounterStore> Meter for Failover<S> {
         answers
     }
 
-    async fn conclude(&self, conclusions: Vec<Conclusion>) {
-        if conclusions.is_empty() || self.shared.options.claim_life.is_zero() {
+    async fn conclude(&self, mut conclusions: Vec<Conclusion>) {
+        if self.shared.options.claim_life.is_zero() {
+            conclusions.retain(Conclusion::gives_up);
+        }
+        if conclusions.is_empty() {
             return;
         }
         let away = self.shared.state().away();

@@ -8,10 +8,13 @@ use super::FailoverOptions;
 use super::announcer::Announcer;
 use super::backlog::Backlog;
 use super::breaker::Breaker;
-use crate::dispatch::ports::{AccountAnswer, AccountRequest, Conclusion, JobRequest, TryResult};
-use crate::domain::{AccountId, Lane, Limit, MeterMode, Verdict};
+use crate::dispatch::ports::{
+    AccountAnswer, AccountRequest, CapKey, Conclusion, JobRequest, TryResult,
+};
+use crate::domain::{AccountId, Counter, Lane, Limit, MeterMode, Verdict};
 use crate::meter::claims::{ClaimBook, Moment, Standing};
-use crate::meter::local::{Asked, Pending, SWEEP_FROM, Window, decide};
+use crate::meter::local::{Asked, Books, Pending, SWEEP_FROM, Window, decide};
+use crate::meter::targets::Targets;
 use crate::meter::{StoreAnswer, StoreError};
 use crate::telemetry::Telemetry;
 
@@ -33,31 +36,12 @@ impl Account {
     }
 }
 
-/// What is to be done about a batch.
-pub(super) struct Plan {
-    entries: Vec<Entry>,
-    /// What the store has to be asked.
-    pub(super) asked: Vec<AccountRequest>,
-}
-
-enum Entry {
-    /// Answered already.
-    Done(AccountAnswer),
-    /// The next of those asked, and what was not asked because it is known.
-    Asked(Vec<Known>),
-}
-
-/// A job whose verdict is remembered here, and its place in the request.
-struct Known {
-    place: usize,
-    job: JobRequest,
-    verdict: Verdict,
-}
-
 pub(super) struct State {
     accounts: HashMap<AccountId, Account>,
     sweep_at: usize,
-    claims: ClaimBook,
+    keeps_claims: bool,
+    /// Windows of numbers and services begin with what the store let this process send.
+    pub(super) books: Books,
     /// What the store has not recorded.
     pub(super) backlog: Backlog,
     breaker: Breaker,
@@ -71,12 +55,13 @@ impl State {
         Self {
             accounts: HashMap::new(),
             sweep_at: SWEEP_FROM,
-            claims: ClaimBook::new(options.claim_life, options.remembered),
-            backlog: Backlog::new(if options.claim_life.is_zero() {
-                0
-            } else {
-                options.remembered
-            }),
+            keeps_claims: !options.claim_life.is_zero(),
+            books: Books {
+                claims: ClaimBook::new(options.claim_life, options.remembered),
+                targets: Targets::new(options.remembered),
+                caps: None,
+            },
+            backlog: Backlog::new(options.remembered),
             breaker: Breaker::new(options.failures_to_open),
             announcer: Announcer::new(),
             telemetry,
@@ -94,55 +79,18 @@ impl State {
         away.is_some() || !self.backlog.is_empty() || !self.announcer.is_up_to_date(away)
     }
 
-    /// Decides here what has to be decided here, and says what the store has to be asked.
-    pub(super) fn plan(&mut self, requests: Vec<AccountRequest>, now: Moment) -> Plan {
-        self.sweep(now.instant);
-        let mut plan = Plan {
-            entries: Vec::with_capacity(requests.len()),
-            asked: Vec::with_capacity(requests.len()),
-        };
-        for request in requests {
-            let account = self.accounts.get(&request.account);
-            let local = account.and_then(|account| account.is_local(now.instant));
-            if let Some(why) = self.away().or(local) {
-                let answer = self.fall_open(&request, why, now);
-                plan.entries.push(Entry::Done(answer));
-            } else {
-                self.plan_asking(request, now, &mut plan);
-            }
-        }
-        plan
+    /// Why an account's decisions have to be made here, if they have to be.
+    pub(super) fn decides_here(&self, account: &AccountId, now: Moment) -> Option<StoreError> {
+        let account = self.accounts.get(account);
+        let local = account.and_then(|account| account.is_local(now.instant));
+        self.away().or(local)
     }
 
-    /// Takes out of a request what is remembered here, and asks the store about the rest.
-    fn plan_asking(&self, mut request: AccountRequest, now: Moment, plan: &mut Plan) {
-        let mut verdicts: Vec<(usize, Verdict)> = Vec::new();
-        for (place, job) in request.jobs.iter().enumerate() {
-            match self.claims.standing(&request.account, &job.id, now.instant) {
-                Standing::Sent(record) => {
-                    verdicts.push((place, Verdict::Duplicate(record.clone())));
-                }
-                Standing::InProgress => verdicts.push((place, Verdict::Shed(Limit::Claim))),
-                Standing::Free | Standing::Unfinished => {}
-            }
-        }
-        if verdicts.len() == request.jobs.len() {
-            let account = self.accounts.get(&request.account);
-            let window = account.map_or_else(Window::default, |account| account.window);
-            plan.entries.push(Entry::Done(AccountAnswer {
-                verdicts: verdicts.into_iter().map(|(_, verdict)| verdict).collect(),
-                counter: window.counter(now.instant),
-                mode: MeterMode::Shared,
-            }));
-            return;
-        }
-        let known = verdicts.into_iter().rev().map(|(place, verdict)| Known {
-            place,
-            job: request.jobs.remove(place),
-            verdict,
-        });
-        plan.entries.push(Entry::Asked(known.collect()));
-        plan.asked.push(request);
+    /// An account's counter, as far as it is known here.
+    pub(super) fn counter(&self, account: &AccountId, now: Moment) -> Counter {
+        let account = self.accounts.get(account);
+        let window = account.map_or_else(Window::default, |account| account.window);
+        window.counter(now.instant)
     }
 
     /// The store is being asked about these.
@@ -162,65 +110,8 @@ impl State {
         }
     }
 
-    /// Completes a batch with the store's results.
-    pub(super) fn settle(
-        &mut self,
-        plan: Plan,
-        results: Vec<Result<StoreAnswer, StoreError>>,
-        now: Moment,
-    ) -> Vec<AccountAnswer> {
-        self.note_call(&results, now.instant);
-        let missing = std::iter::repeat(Err(StoreError::Failed));
-        let mut asked = plan
-            .asked
-            .into_iter()
-            .zip(results.into_iter().chain(missing));
-        let mut answers = Vec::with_capacity(plan.entries.len());
-        for entry in plan.entries {
-            let known = match entry {
-                Entry::Done(answer) => {
-                    answers.push(answer);
-                    continue;
-                }
-                Entry::Asked(known) => known,
-            };
-            let Some((request, result)) = asked.next() else {
-                break;
-            };
-            answers.push(self.settle_one(request, known, result, now));
-        }
-        answers
-    }
-
-    /// `known` is in falling order of places.
-    fn settle_one(
-        &mut self,
-        mut request: AccountRequest,
-        known: Vec<Known>,
-        result: Result<StoreAnswer, StoreError>,
-        now: Moment,
-    ) -> AccountAnswer {
-        let why = match result {
-            Ok(answer) if answer.verdicts.len() == request.jobs.len() => {
-                let mut answer = self.adopt(&request, answer, now);
-                for Known { place, verdict, .. } in known.into_iter().rev() {
-                    answer.verdicts.insert(place, verdict);
-                }
-                return answer;
-            }
-            Ok(_) => StoreError::Failed,
-            Err(why) => why,
-        };
-        for Known { place, job, .. } in known.into_iter().rev() {
-            request.jobs.insert(place, job);
-        }
-        let answer = self.fall_open(&request, why, now);
-        self.disclaim(&request, &answer, why);
-        answer
-    }
-
     /// Takes over what the store has decided.
-    fn adopt(
+    pub(super) fn adopt(
         &mut self,
         request: &AccountRequest,
         answer: StoreAnswer,
@@ -231,7 +122,11 @@ impl State {
         for (job, verdict) in std::iter::zip(&request.jobs, &mut verdicts) {
             if let Verdict::Admitted { possible_duplicate } = *verdict {
                 *verdict = self.adopt_admission(&request.account, job, possible_duplicate, now);
-                admitted += u32::from(matches!(verdict, Verdict::Admitted { .. }));
+            }
+            if matches!(verdict, Verdict::Admitted { .. }) {
+                admitted += 1;
+                let targets = &mut self.books.targets;
+                targets.add(&request.account, job, now.instant);
             }
         }
         let account = self.account(&request.account);
@@ -258,24 +153,25 @@ impl State {
         possible_duplicate: bool,
         now: Moment,
     ) -> Verdict {
-        let unfinished = match self.claims.standing(account, &job.id, now.instant) {
+        let unfinished = match self.books.claims.standing(account, &job.id, now.instant) {
             Standing::Free => false,
             Standing::Unfinished => true,
             Standing::InProgress => {
-                self.backlog.push(not_sent(account, job));
+                // That try is of the same job, and needs its place in the caps' counts.
+                self.remember(not_sent(account, job, Vec::new()));
                 return Verdict::Shed(Limit::Claim);
             }
             Standing::Sent(record) => return Verdict::Duplicate(record.clone()),
         };
-        self.claims
-            .claim(account, &job.id, job.try_id, job.claim_for, now.instant);
+        let claims = &mut self.books.claims;
+        claims.claim(account, &job.id, job.try_id, job.claim_for, now.instant);
         Verdict::Admitted {
             possible_duplicate: possible_duplicate || unfinished,
         }
     }
 
     /// Decides on an account's jobs here.
-    fn fall_open(
+    pub(super) fn fall_open(
         &mut self,
         request: &AccountRequest,
         why: StoreError,
@@ -286,13 +182,15 @@ impl State {
             request,
             &mut account.window,
             &mut account.pending,
-            &mut self.claims,
+            &mut self.books,
             now,
         );
         account.local = account.window.is_open(now.instant).then_some(why);
         for lane in Lane::ALL {
             let decisions = request.jobs.iter().filter(|job| job.lane == lane).count();
             self.telemetry.fell_open(lane, why, decisions as u64);
+            let unchecked = unchecked(lane, &request.jobs, &verdicts);
+            self.telemetry.cap_unchecked(lane, unchecked as u64);
         }
         AccountAnswer {
             verdicts,
@@ -301,16 +199,38 @@ impl State {
         }
     }
 
-    /// When the store's answer was lost, it may hold claims for tries that will never be made.
-    /// They must not stand in the way of the next ones.
-    fn disclaim(&mut self, request: &AccountRequest, answer: &AccountAnswer, why: StoreError) {
+    /// When the store's answer was lost, it may hold claims for tries that will never be made, and
+    /// count them by the jobs' caps. They must not stand in the way of the next ones.
+    pub(super) fn disclaim(
+        &mut self,
+        request: &AccountRequest,
+        answer: &AccountAnswer,
+        why: StoreError,
+        now: Moment,
+    ) {
         if !matches!(why, StoreError::TimedOut | StoreError::Unreachable) {
             return;
         }
         for (job, verdict) in std::iter::zip(&request.jobs, &answer.verdicts) {
             if !matches!(verdict, Verdict::Admitted { .. }) {
-                self.backlog.push(not_sent(&request.account, job));
+                let frees = self.given_up(&request.account, job, now);
+                self.remember(not_sent(&request.account, job, frees));
             }
+        }
+    }
+
+    /// The counts that a job gives up when it was not admitted here: none if another try of it is
+    /// known here, because the job has its place in them by that one.
+    fn given_up(&self, account: &AccountId, job: &JobRequest, now: Moment) -> Vec<CapKey> {
+        let standing = self.books.claims.standing(account, &job.id, now.instant);
+        let caps = job.caps.iter().filter(|_| standing == Standing::Free);
+        caps.map(|cap| cap.key.clone()).collect()
+    }
+
+    /// Keeps for the store what it has still to record.
+    fn remember(&mut self, conclusion: Conclusion) {
+        if self.keeps_claims || conclusion.gives_up() {
+            self.backlog.push(conclusion);
         }
     }
 
@@ -323,9 +243,9 @@ impl State {
             // What was sent is remembered here too: the next decision may have to do without the
             // store. And decisions that do so already look at no other claims.
             if is_local || matches!(conclusion.result, TryResult::Sent { .. }) {
-                self.claims.conclude(conclusion, now);
+                self.books.claims.conclude(conclusion, now);
             } else {
-                self.claims.release(conclusion);
+                self.books.claims.release(conclusion);
             }
         }
     }
@@ -333,8 +253,8 @@ impl State {
     /// The store has not: they are remembered here, and for it.
     pub(super) fn unrecorded(&mut self, conclusions: Vec<Conclusion>, now: Moment) {
         for conclusion in conclusions {
-            self.claims.conclude(&conclusion, now);
-            self.backlog.push(conclusion);
+            self.books.claims.conclude(&conclusion, now);
+            self.remember(conclusion);
         }
     }
 
@@ -360,7 +280,7 @@ impl State {
         self.tell(now);
     }
 
-    fn note_call(&mut self, results: &[Result<StoreAnswer, StoreError>], now: Instant) {
+    pub(super) fn note_call(&mut self, results: &[Result<StoreAnswer, StoreError>], now: Instant) {
         let failure = results.iter().find_map(|result| result.as_ref().err());
         if results.iter().any(Result::is_ok) {
             self.breaker.worked();
@@ -383,7 +303,7 @@ impl State {
         self.accounts.entry(account.clone()).or_default()
     }
 
-    fn sweep(&mut self, now: Instant) {
+    pub(super) fn sweep(&mut self, now: Instant) {
         if self.accounts.len() >= self.sweep_at {
             self.accounts
                 .retain(|_, account| account.window.is_open(now) || !account.pending.is_empty());
@@ -392,12 +312,19 @@ impl State {
     }
 }
 
-fn not_sent(account: &AccountId, job: &JobRequest) -> Conclusion {
+/// How many jobs of a lane passed although nobody looked at their caps.
+fn unchecked(lane: Lane, jobs: &[JobRequest], verdicts: &[Verdict]) -> usize {
+    let passed = std::iter::zip(jobs, verdicts)
+        .filter(|(job, verdict)| job.lane == lane && matches!(verdict, Verdict::Admitted { .. }));
+    passed.filter(|(job, _)| !job.caps.is_empty()).count()
+}
+
+fn not_sent(account: &AccountId, job: &JobRequest, frees: Vec<CapKey>) -> Conclusion {
     Conclusion {
         account: account.clone(),
         id: job.id.clone(),
         try_id: job.try_id,
         result: TryResult::NotSent,
-        frees: Vec::new(),
+        frees,
     }
 }

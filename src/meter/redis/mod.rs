@@ -1,6 +1,10 @@
-//! The counters and claims that all replicas share, in Redis 6.2 or newer.
+//! The counters, caps and claims that all replicas share, in Redis 6.2 or newer.
 
+mod admission;
+mod answers;
+mod conclusions;
 mod errors;
+mod keys;
 mod link;
 mod options;
 mod scripts;
@@ -74,19 +78,19 @@ impl CounterStore for RedisStore {
     async fn admit(&self, requests: &[AccountRequest]) -> Vec<Result<StoreAnswer, StoreError>> {
         let calls: Vec<Call> = requests
             .iter()
-            .map(|request| Call::admit(&self.options, request))
+            .map(|request| admission::call(&self.options, request))
             .collect();
         let replies = self.run(Script::Admit, &calls).await;
         std::iter::zip(requests, replies)
-            .map(|(request, reply)| scripts::read_answer(reply?, request.jobs.len()))
+            .map(|(request, reply)| answers::read(reply?, request))
             .collect()
     }
 
     async fn conclude(&self, conclusions: &[Conclusion]) -> Result<(), StoreError> {
-        if self.options.claim_life.is_zero() || conclusions.is_empty() {
+        let calls = conclusions::calls(&self.options, conclusions);
+        if calls.is_empty() {
             return Ok(());
         }
-        let calls = Call::conclude(&self.options, conclusions);
         let replies = self.run(Script::Conclude, &calls).await;
         replies.into_iter().try_for_each(|reply| reply.map(drop))
     }
@@ -97,7 +101,7 @@ impl CounterStore for RedisStore {
         let connecting = tokio::time::timeout(self.options.connect_timeout, self.link.open());
         let open = connecting.await.unwrap_or(Err(StoreError::TimedOut))?;
         let deadline = Instant::now() + self.options.timeout;
-        let call = Call::probe(&self.options);
+        let call = admission::probe(&self.options);
         let replies = self.run_on(open, Script::Admit, &[call], deadline).await?;
         replies.into_iter().try_for_each(|reply| reply.map(drop))
     }

@@ -1,0 +1,97 @@
+//! Frequency caps counted in this process: which jobs each recipient has had, and when.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::claims::Moment;
+use super::expiring::Expiring;
+use crate::dispatch::ports::{CapKey, CapRequest, JobRequest};
+use crate::domain::{AccountId, Capped, JobId};
+
+type Key = (AccountId, CapKey);
+/// The jobs that a cap counts for one recipient, by when they were admitted.
+type Jobs = Vec<(Instant, JobId)>;
+
+/// The counts of frequency caps. Each one lasts for as long as its newest job counts.
+#[derive(Debug)]
+pub(super) struct CapBook {
+    counts: Expiring<Key, Jobs>,
+}
+
+impl CapBook {
+    /// A book of at most `bound` counts.
+    pub(super) fn new(bound: usize) -> Self {
+        Self {
+            counts: Expiring::new(bound),
+        }
+    }
+
+    /// The first of a job's caps that is full, if one is. A job that a cap counts already passes
+    /// that one.
+    pub(super) fn full(
+        &self,
+        account: &AccountId,
+        job: &JobRequest,
+        now: Moment,
+    ) -> Option<Capped> {
+        let full = |cap: &CapRequest| {
+            let counted = self.counted(account, cap, now.instant);
+            let limit = usize::try_from(cap.limit).unwrap_or(usize::MAX);
+            let is_full = counted.len() >= limit && counted.iter().all(|(_, id)| *id != job.id);
+            is_full.then(|| {
+                let leaver = counted.get(counted.len() - limit);
+                let since = leaver.map_or(now.instant, |(since, _)| *since);
+                Capped {
+                    cap: cap.key.cap.clone(),
+                    until_ms: at_ms(since + cap.window, now),
+                }
+            })
+        };
+        job.caps.iter().find_map(full)
+    }
+
+    /// Counts a job that passes, by each of its caps that does not count it already.
+    pub(super) fn join(&mut self, account: &AccountId, job: &JobRequest, now: Instant) {
+        for cap in &job.caps {
+            let mut counted = self.counted(account, cap, now).to_vec();
+            if counted.iter().all(|(_, id)| *id != job.id) {
+                counted.push((now, job.id.clone()));
+                let key = (account.clone(), cap.key.clone());
+                self.counts.put(key, counted, now + cap.window, now);
+            }
+        }
+    }
+
+    /// A job that was not sent is counted no more.
+    pub(super) fn leave(&mut self, account: &AccountId, id: &JobId, caps: &[CapKey], now: Instant) {
+        for cap in caps {
+            let key = (account.clone(), cap.clone());
+            if let Some(jobs) = self.counts.get_mut(&key, now) {
+                jobs.retain(|(_, counted)| counted != id);
+            }
+        }
+    }
+
+    /// What a cap counts now, oldest first.
+    fn counted(&self, account: &AccountId, cap: &CapRequest, now: Instant) -> &[(Instant, JobId)] {
+        if self.counts.is_empty() {
+            return &[];
+        }
+        let key = (account.clone(), cap.key.clone());
+        let jobs = self.counts.get(&key, now).map_or(&[][..], Vec::as_slice);
+        let gone = jobs.partition_point(|(since, _)| *since + cap.window <= now);
+        &jobs[gone..]
+    }
+}
+
+/// An instant by the wall clock, in milliseconds since the Unix epoch.
+fn at_ms(instant: Instant, now: Moment) -> u64 {
+    let left = instant.saturating_duration_since(now.instant);
+    let now_ms = u64::try_from(now.wall.as_millisecond()).unwrap_or(0);
+    now_ms.saturating_add(millis_rounded_up(left))
+}
+
+fn millis_rounded_up(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
