@@ -24,3 +24,4 @@ mod scenarios;
 mod schemas;
 mod settings;
 mod support;
+mod waiting;
