@@ -1,18 +1,16 @@
 #!/usr/bin/env bash
 # The time zones of telephone numbers, from the Python package phonenumbers:
 #   scripts/phone_zones.sh          installs it under target/clients/phonenumbers, for the tests
-#   scripts/phone_zones.sh check    whether the committed table is what the package says
-#   scripts/phone_zones.sh write    writes the table anew
+#   scripts/phone_zones.sh check    whether the committed data files are what the package says
+#   scripts/phone_zones.sh write    writes them anew
 # Installs python3 and pip with apt-get where they are missing. Does nothing twice.
 set -euo pipefail
 
-# The version of libphonenumber that the crate rlibphonenumber of Cargo.lock has its numbering plans
-# from (its README names it): the tests compare both, number by number.
-phonenumbers=9.0.42
+phonenumbers=9.0.43
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 library=${CARGO_TARGET_DIR:-$root/target}/clients/phonenumbers
-table=$root/src/gates/phone_zones/zones.txt
+data=$root/src/gates/phone_zones
 
 say() { printf 'phone zones: %s\n' "$*"; }
 fail() {
@@ -45,19 +43,19 @@ install_library() {
 }
 
 prepare() {
-    mkdir -p "$library"
+    mkdir -p "${library%/*}"
     exec 9>"$library.lock"
     flock 9
     has_library || install_library
 }
 
-with_table() {
+with_data() {
     prepare
-    PYTHONPATH=$library python3 "$root/scripts/phone_zones.py" "$1" "$table"
+    PYTHONPATH=$library PYTHONDONTWRITEBYTECODE=1 python3 "$root/scripts/phone_zones.py" "$1" "$data"
 }
 
 case ${1:-} in
 '') prepare ;;
-check | write) with_table "$1" ;;
+check | write) with_data "$1" ;;
 *) fail "expected nothing, check or write, not $1" ;;
 esac

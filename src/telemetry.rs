@@ -364,6 +364,14 @@ impl Telemetry {
         tracing::info!("waiting jobs are released again");
     }
 
+    /// The ledger gets no partitions, because the database user may not make any.
+    pub fn ledger_has_no_partitions(&self) {
+        tracing::warn!(
+            "this database user may not make or drop the ledger's partitions: its rows go to \
+             ledger_other and are not dropped by the day; make it the owner of the table ledger"
+        );
+    }
+
     /// So many jobs of a lane wait in the database.
     pub fn waiting(&self, lane: Lane, jobs: u64) {
         self.counts.waiting.0[lane.index()][0].store(jobs, Relaxed);
@@ -385,6 +393,21 @@ impl Telemetry {
         self.counts.waits.add(lane.index(), reason as usize, 1);
     }
 
+    /// Nothing is sent before the database has answered once.
+    pub fn records_awaited(&self) {
+        self.counts.records_away.store(1, Relaxed);
+    }
+
+    /// Why a lane takes no jobs although the broker has some, if the database is the reason.
+    #[must_use]
+    pub fn closed(&self, lane: Lane) -> Option<&'static str> {
+        if self.counts.records_away.load(Relaxed) > 0 {
+            return Some("opt-outs cannot be looked up: the database does not answer");
+        }
+        let behind = self.counts.ledger_behind.load(Relaxed) > 0;
+        (behind && lane == Lane::Marketing).then_some("the ledger does not keep up")
+    }
+
     /// The database does not answer: nothing is sent.
     pub fn records_away(&self, why: RecordsError) {
         self.counts.records_away.store(1, Relaxed);
@@ -394,7 +417,7 @@ impl Telemetry {
     /// The database answers.
     pub fn records_back(&self) {
         if self.counts.records_away.swap(0, Relaxed) > 0 {
-            tracing::info!("opt-outs can be looked up again");
+            tracing::info!("opt-outs can be looked up");
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod amqp;
 mod carrier;
+mod database;
 mod queues;
 mod reach;
 mod redis;
@@ -10,7 +11,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use futures_util::future::join_all;
+use futures_util::future::{OptionFuture, join_all};
 use serde::Serialize;
 
 use crate::cli::escape;
@@ -120,10 +121,16 @@ pub async fn run(
 async fn look(settings: &Settings) -> Vec<Finding> {
     let carriers = settings.carriers.iter();
     let carriers = join_all(carriers.map(|(name, carrier)| carrier::look(name, carrier)));
-    let (amqp, redis, carriers) =
-        tokio::join!(amqp::look(settings), redis::look(&settings.redis), carriers);
+    let database = OptionFuture::from(settings.database.as_ref().map(database::look));
+    let (amqp, redis, database, carriers) = tokio::join!(
+        amqp::look(settings),
+        redis::look(&settings.redis),
+        database,
+        carriers
+    );
     let valid = Finding::of("settings", Ok("valid".to_owned()));
     let mut findings = vec![valid, amqp, redis];
+    findings.extend(database);
     findings.extend(carriers);
     // They would only push a failure out of sight.
     if findings.iter().all(|finding| finding.status == Status::Ok) {
@@ -145,19 +152,13 @@ fn notes(settings: &Settings) -> Vec<Finding> {
         Finding::note(format!("carrier {name}"), detail)
     });
     let mut notes: Vec<Finding> = unused.collect();
-    notes.extend([
-        Finding::note(
-            "shed delay",
-            &format!(
-                "{delay} ms, where {prefix}.<lane>.delay is first declared; to change it later, stop the workers, \
-                 let those two queues run empty, delete them and start the workers again"
-            ),
+    notes.push(Finding::note(
+        "shed delay",
+        &format!(
+            "{delay} ms, where {prefix}.<lane>.delay is first declared; to change it later, stop the workers, \
+             let those two queues run empty, delete them and start the workers again"
         ),
-        Finding::note(
-            "database",
-            "none: deferral (not_before), pause and cancellation, opt-outs, frequency caps, quiet hours \
-             and the ledger do not exist without one",
-        ),
-    ]);
+    ));
+    notes.extend(settings.database.is_none().then(database::none));
     notes
 }

@@ -11,8 +11,10 @@ pub mod demo;
 pub mod enqueue;
 mod escape;
 pub mod hold;
+pub mod migrate;
 mod pipeline;
 mod progress;
+mod records;
 mod stop;
 pub mod suppression;
 mod tables;
@@ -73,6 +75,8 @@ enum Command {
     Enqueue(Box<enqueue::Args>),
     /// Look into the queue of messages that could not be read; replay them, or drop them.
     Dead(dead::Args),
+    /// Bring the database's schema up to date.
+    Migrate(migrate::Args),
     /// Lay down budgets and quiet hours of accounts, in the database.
     Account(account::Args),
     /// Lay down how often one recipient may be written to.
@@ -134,6 +138,7 @@ pub fn main(
         (Command::Worker, Ok(settings)) => block_on(settings.worker.threads, worker::run(settings)),
         (Command::Enqueue(args), Ok(settings)) => block_on(None, enqueue::run(settings, &args)),
         (Command::Dead(args), Ok(settings)) => block_on(None, dead::run(settings, args)),
+        (Command::Migrate(args), Ok(settings)) => block_on(None, migrate::run(&settings, args)),
         (Command::Account(args), Ok(settings)) => block_on(None, account::run(settings, args)),
         (Command::Cap(args), Ok(settings)) => block_on(None, cap::run(settings, args)),
         (Command::Ceiling(args), Ok(settings)) => block_on(None, ceiling::run(settings, args)),

@@ -10,15 +10,16 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::accounts::Directory;
+use super::records::{Memory, migration_failure};
 use crate::carrier::AnyCarrier;
 use crate::clock::SystemClock;
+use crate::dispatch::ports::{Broker as _, Records as _};
 use crate::dispatch::{Fleet, Pipeline};
 use crate::domain::{AccountId, Lane};
-use crate::embedded::NoRecords;
 use crate::intake::{AmqpBroker, Intake};
 use crate::meter::{CounterStore, Failover, RedisOptions, RedisStore};
 use crate::ops::{self, LaneReadiness, Metrics, Readiness, Shutdown};
+use crate::records::AnyRecords;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
 
@@ -43,6 +44,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
             let address = settings.ops.listen;
             format!("cannot listen on {address}: choose another one by LANEKEEPER__OPS__LISTEN")
         })?;
+    let memory = super::records::open(&settings)?;
     let meter = Arc::new(meter(&settings, telemetry.clone()).await?);
 
     let (deliveries_in, deliveries) = mpsc::unbounded_channel();
@@ -52,9 +54,23 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         deliveries_in,
         shutdown.soft.clone(),
     )?;
-    let pipeline = pipeline(&settings, intake.broker(), Arc::clone(&meter), telemetry)?;
+    let broker = Arc::new(intake.broker());
+    if memory.records.exist() {
+        // Not before it is known whom not to write to.
+        for lane in Lane::ALL {
+            broker.take(lane, false);
+        }
+    }
+    let mut keepers = memory.keep(&settings, Arc::clone(&broker), &telemetry, &shutdown.soft);
+    let pipeline = pipeline(
+        &settings,
+        &memory,
+        broker,
+        Arc::clone(&meter),
+        telemetry.clone(),
+    )?;
     let ops_stop = CancellationToken::new();
-    let readiness = Arc::new(readiness_of(intake.broker()));
+    let readiness = Arc::new(readiness_of(intake.broker(), telemetry.clone()));
     tokio::spawn(ops::serve(listener, metrics, readiness, ops_stop.clone()));
     tracing::info!(prefix = %settings.amqp.prefix, ops = %settings.ops.listen, "the worker has started");
 
@@ -62,20 +78,26 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     tokio::pin!(running);
     let gave_up = tokio::select! {
         () = &mut running => None,
-        error = intake.gave_up() => Some(error),
+        error = intake.gave_up() => Some(error.to_string()),
+        error = migration_failure(&settings) => Some(error.to_string()),
     };
     if gave_up.is_some() {
         shutdown.soft.cancel();
         running.await;
     }
     let leave_by = leave_by(&shutdown);
+    let kept = async { while keepers.join_next().await.is_some() {} };
+    let _ = timeout_at(leave_by, kept).await;
     if !matches!(timeout_at(leave_by, meter.flush()).await, Ok(Ok(()))) {
         tracing::warn!("some results of sends could not be recorded: their jobs may be sent again");
     }
     intake.close(leave_by).await;
     ops_stop.cancel();
     if let Some(error) = gave_up {
-        tracing::error!(%error, "the worker cannot go on: somebody has to mend this first");
+        tracing::error!(
+            error,
+            "the worker cannot go on: somebody has to mend this first"
+        );
         return Ok(ExitCode::FAILURE);
     }
     tracing::info!("the worker has stopped");
@@ -93,7 +115,7 @@ fn leave_by(shutdown: &Shutdown) -> Instant {
 }
 
 type WorkerPipeline =
-    Pipeline<AmqpBroker, Failover<RedisStore>, AnyCarrier, SystemClock, NoRecords>;
+    Pipeline<AmqpBroker, Failover<RedisStore>, AnyCarrier, SystemClock, AnyRecords>;
 
 async fn meter(settings: &Settings, telemetry: Telemetry) -> anyhow::Result<Failover<RedisStore>> {
     let options = super::pipeline::failover(settings);
@@ -117,21 +139,22 @@ async fn meter(settings: &Settings, telemetry: Telemetry) -> anyhow::Result<Fail
 
 fn pipeline(
     settings: &Settings,
-    broker: AmqpBroker,
+    memory: &Memory,
+    broker: Arc<AmqpBroker>,
     meter: Arc<Failover<RedisStore>>,
     telemetry: Telemetry,
 ) -> anyhow::Result<WorkerPipeline> {
     let clock = Arc::new(SystemClock);
     let fleet = fleet(settings, &clock)?;
-    let directory = Directory::from_settings(settings);
+    let directory = Arc::clone(&memory.directory);
     let policy = Arc::new(move |account: &AccountId| directory.policy(account));
     let options = super::pipeline::options(settings, policy, fastrand::u64(..));
     Ok(Pipeline::new(
-        Arc::new(broker),
+        broker,
         meter,
         fleet,
         clock,
-        Arc::new(NoRecords),
+        Arc::clone(&memory.records),
         telemetry,
         options,
     )?)
@@ -155,13 +178,14 @@ fn fleet(settings: &Settings, clock: &Arc<SystemClock>) -> anyhow::Result<Fleet<
     }))
 }
 
-fn readiness_of(broker: AmqpBroker) -> impl Fn() -> Readiness {
+fn readiness_of(broker: AmqpBroker, telemetry: Telemetry) -> impl Fn() -> Readiness {
     move || {
         let state = broker.readiness();
         let lane = |lane: Lane| {
             let ready = state.consuming[lane.index()];
             let reason = (!ready).then(|| {
-                let why = state.last_error.clone();
+                let closed = telemetry.closed(lane).map(str::to_owned);
+                let why = closed.or_else(|| state.last_error.clone());
                 why.unwrap_or_else(|| "not connected to the broker yet".to_owned())
             });
             LaneReadiness {

@@ -114,7 +114,11 @@ mod tests {
 
     #[test]
     fn a_mask_shows_the_last_characters_of_what_is_long_enough() {
-        let of = |recipient| RecipientForm::Masked.keep(&account("acme"), recipient).unwrap();
+        let of = |recipient| {
+            RecipientForm::Masked
+                .keep(&account("acme"), recipient)
+                .unwrap()
+        };
         assert_eq!(of("+447700900123"), "***0123");
         assert_eq!(of("1234567"), "***567");
         assert_eq!(of("a@b.cd"), "***");
@@ -124,7 +128,10 @@ mod tests {
 
     #[test]
     fn nothing_is_nothing() {
-        assert_eq!(RecipientForm::Absent.keep(&account("acme"), "+447700900123"), None);
+        assert_eq!(
+            RecipientForm::Absent.keep(&account("acme"), "+447700900123"),
+            None
+        );
     }
 
     #[test]

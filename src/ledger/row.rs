@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::recipient::RecipientForm;
 use crate::dispatch::ports::Ended;
-use crate::domain::Outcome;
+use crate::domain::{Origin, Outcome};
 
 /// Milliseconds in a day.
 const DAY: i64 = 86_400_000;
@@ -83,15 +83,17 @@ impl<'a> Columns<'a> {
         self.days.push(day(ended));
         self.lanes.push(head.lane.as_str());
         self.lane_rules.push(head.lane_rule.as_str());
-        self.origins.push(head.origin.map(|origin| origin.as_str()));
-        self.campaigns.push(head.campaign_id.as_deref().map(storable));
+        self.origins.push(head.origin.map(Origin::as_str));
+        self.campaigns
+            .push(head.campaign_id.as_deref().map(storable));
         self.journeys.push(head.journey_id.as_deref().map(storable));
         self.batches.push(head.batch_id.as_deref().map(storable));
         self.channels.push(storable(&head.channel));
         let recipient = ended.recipient.as_deref();
         let kept = recipient.and_then(|recipient| form.keep(&head.account, recipient));
         self.recipients.push(kept);
-        self.enqueued.push(head.enqueued_at.map(Timestamp::as_millisecond));
+        self.enqueued
+            .push(head.enqueued_at.map(Timestamp::as_millisecond));
     }
 
     fn push_end(&mut self, ended: &'a Ended) {
@@ -100,15 +102,20 @@ impl<'a> Columns<'a> {
         self.reasons.push((!reason.is_empty()).then_some(reason));
         self.details.push(ended.detail.as_deref().map(storable));
         self.carriers.push(ended.carrier.as_deref());
-        self.carrier_refs.push(ended.carrier_ref.as_deref().map(storable));
+        self.carrier_refs
+            .push(ended.carrier_ref.as_deref().map(storable));
         self.attempts.push(count(ended.attempts));
         self.sheds.push(count(ended.sheds));
         let admission = ended.admission;
-        self.admitted_as.push(admission.map(|admission| count(admission.count)));
-        self.meters.push(admission.map(|admission| admission.mode.as_str()));
-        self.admitted.push(admission.map(|admission| admission.at.as_millisecond()));
+        self.admitted_as
+            .push(admission.map(|admission| count(admission.count)));
+        self.meters
+            .push(admission.map(|admission| admission.mode.as_str()));
+        self.admitted
+            .push(admission.map(|admission| admission.at.as_millisecond()));
         self.settled.push(ended.settled_at.as_millisecond());
-        self.next_allowed.push(ended.next_allowed_at.map(Timestamp::as_millisecond));
+        self.next_allowed
+            .push(ended.next_allowed_at.map(Timestamp::as_millisecond));
         self.repeated.push(ended.repeated);
     }
 }

@@ -21,9 +21,11 @@ pub fn records_error(error: &Error) -> RecordsError {
         Error::Database(error) => match condition(&**error) {
             Condition::Closed | Condition::Refused(_) => RecordsError::Unreachable,
             Condition::TimedOut => RecordsError::TimedOut,
-            Condition::Forbidden | Condition::ReadOnly | Condition::NoTable | Condition::Other => {
-                RecordsError::Failed
-            }
+            Condition::Forbidden
+            | Condition::ReadOnly
+            | Condition::NoTable
+            | Condition::Statements
+            | Condition::Other => RecordsError::Failed,
         },
         _ => RecordsError::Failed,
     }
@@ -33,16 +35,28 @@ pub fn records_error(error: &Error) -> RecordsError {
 #[must_use]
 pub fn explain(error: &Error) -> String {
     match error {
-        Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => "no answer in time".into(),
-        Error::Io(error) => format!("the connection failed: {}", error.kind()),
-        Error::Tls(_) => "no TLS connection can be made (sslmode and sslrootcert in database.url; \
-             is the server's certificate one that this system trusts?)"
-            .into(),
+        Error::Io(error) => explain_connection(error.kind()),
+        Error::Tls(_) => NO_TLS.into(),
         Error::Configuration(_) => "a parameter of database.url cannot be used".into(),
         Error::PoolTimedOut => "no connection in time".into(),
         Error::Protocol(_) => "it does not speak as PostgreSQL does".into(),
         Error::Database(error) => explain_answer(&**error),
         _ => "its answer is not what was expected".into(),
+    }
+}
+
+const NO_TLS: &str = "no TLS connection can be made: look at sslmode in database.url, and at \
+    sslrootcert, which names the certificate of an authority that is not a public one";
+
+fn explain_connection(kind: io::ErrorKind) -> String {
+    match kind {
+        io::ErrorKind::TimedOut => "no answer in time".into(),
+        // What rustls says of certificates comes as this.
+        io::ErrorKind::InvalidData => NO_TLS.into(),
+        io::ErrorKind::NotFound => {
+            "there is no such file: the socket, or what sslrootcert, sslcert or sslkey names".into()
+        }
+        kind => format!("the connection failed: {kind}"),
     }
 }
 
@@ -55,6 +69,12 @@ fn explain_answer(error: &dyn DatabaseError) -> String {
         Condition::Forbidden => "this user may not do that (SQLSTATE 42501)".into(),
         Condition::ReadOnly => "it takes no writes: is it a standby? (SQLSTATE 25006)".into(),
         Condition::NoTable => "a table or column is missing: run `lanekeeper migrate`".into(),
+        Condition::Statements => {
+            "prepared statements get lost: a PgBouncer in transaction mode must be \
+             1.21 or newer, with max_prepared_statements above 0; or name PostgreSQL itself in \
+             database.url"
+                .into()
+        }
         Condition::Other => format!("it answers with an error (SQLSTATE {code})"),
     }
 }
@@ -73,6 +93,8 @@ pub(super) enum Condition {
     ReadOnly,
     /// The schema is not what it should be.
     NoTable,
+    /// A prepared statement is there twice, or not at all.
+    Statements,
     /// Anything else.
     Other,
 }
@@ -81,7 +103,7 @@ pub(super) enum Condition {
 pub(super) fn condition(error: &dyn DatabaseError) -> Condition {
     match error.code().as_deref().unwrap_or_default() {
         "28P01" | "28000" => {
-            Condition::Refused("user or password is wrong, or the server lets this user not in")
+            Condition::Refused("user or password is wrong, or the server does not let this user in")
         }
         "3D000" => Condition::Refused("the database does not exist; create it first"),
         "53300" => Condition::Refused(
@@ -93,6 +115,7 @@ pub(super) fn condition(error: &dyn DatabaseError) -> Condition {
         "42501" => Condition::Forbidden,
         "25006" => Condition::ReadOnly,
         "42P01" | "42703" | "3F000" => Condition::NoTable,
+        "42P05" | "26000" => Condition::Statements,
         _ => Condition::Other,
     }
 }

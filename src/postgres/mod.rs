@@ -6,9 +6,11 @@
 mod error;
 mod migrations;
 mod pool;
+mod schema;
 mod version;
 
 pub use error::{explain, records_error};
-pub use migrations::{MIGRATIONS, MigrationsError, migrate};
+pub use migrations::{MigrationsError, migrate, migrate_at_start};
 pub use pool::{Database, connect};
+pub use schema::{MIGRATIONS, Schema, Step};
 pub use version::{OLDEST, ServerVersion, server_version};

@@ -71,14 +71,13 @@ impl Database {
         let connection = timeout_at(deadline, self.pool.acquire()).await;
         let connection = connection.map_err(|_| RecordsError::Unreachable)?;
         let mut connection = connection.map_err(|error| records_error(&error))?;
-        match timeout_at(deadline, question(&mut connection)).await {
-            Ok(answer) => answer.map_err(|error| records_error(&error)),
-            Err(_) => {
-                // Back in the pool it would keep others waiting.
-                drop(connection.detach());
-                Err(RecordsError::TimedOut)
-            }
-        }
+        let answer = timeout_at(deadline, question(&mut connection)).await;
+        let Ok(answer) = answer else {
+            // Back in the pool it would keep others waiting.
+            drop(connection.detach());
+            return Err(RecordsError::TimedOut);
+        };
+        answer.map_err(|error| records_error(&error))
     }
 
     /// How long a question may take.

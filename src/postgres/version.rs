@@ -5,7 +5,7 @@ use std::fmt;
 use sqlx::PgConnection;
 
 /// The oldest server that is supported: older ones are no longer maintained.
-pub const OLDEST: ServerVersion = ServerVersion(140_000);
+pub const OLDEST: ServerVersion = ServerVersion(150_000);
 
 /// A server's version, as its `server_version_num` has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -29,15 +29,12 @@ impl Database {
         let timeout = section.millis("timeout_ms", 50..=10_000)?;
         let connections = section.count("connections", 2..=100)?;
         let migrate = section.flag("migrate")?;
-        let Some(url) = url else {
-            return match migrate {
-                // Whoever wants migrations means to have a database: a worker that ran without its
-                // gates would be a nasty surprise.
-                true => Err(section.error("migrate", "true", "database.url beside it")),
-                false => Ok(None),
-            };
-        };
-        Ok(Some(Self {
+        // Whoever wants migrations means to have a database: a worker that ran without its gates would
+        // be a nasty surprise.
+        if url.is_none() && migrate {
+            return Err(section.error("migrate", "true", "database.url beside it"));
+        }
+        Ok(url.map(|url| Self {
             url,
             connect_timeout,
             timeout,

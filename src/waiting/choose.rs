@@ -21,7 +21,7 @@ pub(super) async fn due(
     let rows = sqlx::query_as!(
         Row,
         r#"
-        SELECT row_number AS "row_number!", id AS "id!", job AS "job!", attempts AS "attempts!",
+        SELECT row_number AS "number!", id AS "id!", job AS "job!", attempts AS "attempts!",
             sheds AS "sheds!", enqueued_ms
         FROM (
             SELECT *, sum(octet_length(job)) OVER (ORDER BY due_at, row_number) AS bytes
@@ -52,7 +52,7 @@ pub(super) async fn resumed(
     let rows = sqlx::query_as!(
         Row,
         r#"
-        SELECT row_number AS "row_number!", id AS "id!", job AS "job!", attempts AS "attempts!",
+        SELECT row_number AS "number!", id AS "id!", job AS "job!", attempts AS "attempts!",
             sheds AS "sheds!", enqueued_ms
         FROM (
             SELECT *, sum(octet_length(job)) OVER (ORDER BY place, row_number) AS bytes

@@ -7,7 +7,8 @@ use super::line::Line;
 
 /// A job that waits, as far as its publish needs it.
 pub(super) struct Row {
-    pub row_number: i64,
+    /// What it is deleted by.
+    pub number: i64,
     pub id: String,
     pub job: Vec<u8>,
     pub attempts: i32,

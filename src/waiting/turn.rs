@@ -98,7 +98,7 @@ impl Plan {
         broker: &impl Broker,
     ) -> Result<(Turn, Vec<i64>), sqlx::Error> {
         let full = choose::fills_a_turn(&rows);
-        let numbers: Vec<i64> = rows.iter().map(|row| row.row_number).collect();
+        let numbers: Vec<i64> = rows.iter().map(|row| row.number).collect();
         let jobs = rows.into_iter().map(|row| row.into_requeue(&self.line));
         let jobs = jobs.collect::<Result<Vec<Requeue>, _>>()?;
         let results = broker.requeue(jobs).await;

@@ -45,6 +45,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
     /// Where there are records, nothing is sent before they have answered once.
     pub(super) fn open_when_records_answer(&mut self) {
         if self.world.records.exist() {
+            self.world.telemetry.records_awaited();
             self.change_lanes(|lanes| lanes.records = false);
             self.probe();
         }

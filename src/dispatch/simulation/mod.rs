@@ -3,6 +3,7 @@
 //!
 //! A failing seed is printed; `LANEKEEPER_SEED=<seed> cargo test simulation` runs it alone.
 
+mod chain;
 mod checks;
 mod plan;
 mod ports;

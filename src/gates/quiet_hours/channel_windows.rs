@@ -44,3 +44,54 @@ const fn standard_window(channel: Channel) -> Option<SendWindow> {
         Channel::Email | Channel::Push => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standard(channel: Channel) -> Option<String> {
+        let window = ChannelWindows::standard().get(channel);
+        window.map(|window| window.to_string())
+    }
+
+    #[test]
+    fn calls_and_texts_may_begin_an_hour_before_messengers() {
+        for channel in [Channel::Sms, Channel::Rcs, Channel::Voice] {
+            assert_eq!(
+                standard(channel).as_deref(),
+                Some("08:00-21:00"),
+                "{channel:?}"
+            );
+        }
+        let messengers = [
+            Channel::Whatsapp,
+            Channel::Viber,
+            Channel::Messenger,
+            Channel::Line,
+            Channel::Telegram,
+        ];
+        for channel in messengers {
+            assert_eq!(
+                standard(channel).as_deref(),
+                Some("09:00-21:00"),
+                "{channel:?}"
+            );
+        }
+        for channel in [Channel::Email, Channel::Push] {
+            assert_eq!(standard(channel), None, "{channel:?}");
+        }
+    }
+
+    #[test]
+    fn each_channel_has_a_window_of_its_own() {
+        let night = SendWindow::parse("21:00-07:00").ok();
+        for changed in Channel::ALL {
+            let windows = ChannelWindows::NONE.with(changed, night);
+            for channel in Channel::ALL {
+                let expected = night.filter(|_| channel == changed);
+                assert_eq!(windows.get(channel), expected, "{changed:?} {channel:?}");
+            }
+            assert_eq!(windows.with(changed, None), ChannelWindows::NONE);
+        }
+    }
+}

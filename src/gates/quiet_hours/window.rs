@@ -108,3 +108,88 @@ fn minute_of_day(local: Time) -> u16 {
     let [hour, minute] = [local.hour(), local.minute()].map(i8::unsigned_abs);
     u16::from(hour) * 60 + u16::from(minute)
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::time;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<SendWindow, WindowError> {
+        SendWindow::parse(text)
+    }
+
+    #[test]
+    fn its_start_is_in_it_and_its_end_is_not() {
+        let day = parse("08:00-21:00").unwrap();
+        assert!(!day.allows(time(7, 59, 59, 999_999_999)));
+        assert!(day.allows(time(8, 0, 0, 0)));
+        assert!(day.allows(time(20, 59, 59, 999_999_999)));
+        assert!(!day.allows(time(21, 0, 0, 0)));
+    }
+
+    #[test]
+    fn an_end_of_24_00_is_the_end_of_the_day() {
+        let evening = parse("21:00-24:00").unwrap();
+        assert!(evening.allows(time(23, 59, 59, 999_999_999)));
+        assert!(!evening.allows(time(0, 0, 0, 0)));
+        let always = parse("00:00-24:00").unwrap();
+        assert!(always.allows(time(0, 0, 0, 0)));
+        assert!(always.allows(time(23, 59, 59, 999_999_999)));
+    }
+
+    #[test]
+    fn only_two_times_of_two_digits_each_are_read() {
+        let forms = ["", "9", "08:00", "08:00/21:00", "08:00\u{2013}21:00"];
+        for text in forms {
+            assert_eq!(parse(text), Err(WindowError::Form), "{text:?}");
+        }
+        let starts = [
+            "-21:00",
+            "8:00-21:00",
+            "24:00-21:00",
+            "08:60-21:00",
+            "0800-21:00",
+            "+8:00-21:00",
+            " 08:00-21:00",
+            "08:00:00-21:00",
+            "٠٨:٠٠-21:00",
+        ];
+        for text in starts {
+            assert_eq!(parse(text), Err(WindowError::Start), "{text:?}");
+        }
+        let ends = [
+            "08:00-",
+            "08:00-9",
+            "08:00-24:01",
+            "08:00-25:99",
+            "08:00- 21:00",
+            "08:00-21:00-",
+            "08:00-21:00 ",
+        ];
+        for text in ends {
+            assert_eq!(parse(text), Err(WindowError::End), "{text:?}");
+        }
+        for text in ["00:00-00:00", "21:00-21:00"] {
+            assert_eq!(parse(text), Err(WindowError::Equal), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_it_shows_is_what_it_was_read_from(start in 0..24 * 60u16, end in 0..=24 * 60u16) {
+            prop_assume!(start != end);
+            let text = SendWindow { start, end }.to_string();
+            prop_assert_eq!(parse(&text), Ok(SendWindow { start, end }));
+            prop_assert_eq!(text.len(), "08:00-21:00".len());
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC{0,16}|[0-9:-]{0,12}") {
+            if let Ok(window) = parse(&text) {
+                prop_assert_eq!(window.to_string(), text);
+            }
+        }
+    }
+}

@@ -24,3 +24,36 @@ pub fn parse_zone(name: &str) -> Result<TimeZone, ZoneError> {
     }
     Ok(zone)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_stand_for_no_known_zone_are_refused() {
+        let names = [
+            "",
+            " ",
+            "Etc/Unknown",
+            "etc/unknown",
+            "Factory",
+            "FACTORY",
+            "America/Nowhere",
+            "Europe",
+            "Europe/London ",
+            "+01:00",
+            "EST5EDT,M3.2.0,M11.1.0",
+            "../../etc/passwd",
+            "Europe/London\0",
+        ];
+        for name in names {
+            assert_eq!(parse_zone(name).err(), Some(ZoneError), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_zone_is_called_by_its_proper_spelling() {
+        let zone = parse_zone("AMERICA/NEW_YORK").unwrap();
+        assert_eq!(zone.iana_name(), Some("America/New_York"));
+    }
+}

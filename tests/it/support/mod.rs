@@ -8,6 +8,7 @@ pub mod prometheus;
 pub mod queues;
 pub mod rabbit;
 pub mod redis;
+pub mod road;
 pub mod scene;
 pub mod stub;
 pub mod watch;

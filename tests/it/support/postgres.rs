@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use lanekeeper::digest::Digest;
 use lanekeeper::postgres::{self, Database, MIGRATIONS};
 use lanekeeper::settings::{self, PostgresUrl};
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
@@ -118,7 +119,10 @@ async fn template() -> String {
         .iter()
         .flat_map(|one| one.checksum.iter().copied())
         .collect();
-    let name = format!("lanekeeper_template_{}", &short_digest(&content));
+    let name = format!(
+        "lanekeeper_template_{:.12}",
+        Digest::of(&content).to_string()
+    );
     let mut server = connection(&database_url()).await;
     // Other tests of this or another process may want it at the same time.
     server
@@ -152,15 +156,6 @@ async fn make_template(server: &mut PgConnection, name: &str) {
     ] {
         server.execute(statement.as_str()).await.unwrap();
     }
-}
-
-fn short_digest(bytes: &[u8]) -> String {
-    use sha2::{Digest as _, Sha256};
-    let digest = Sha256::digest(bytes);
-    digest[..6]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 fn with_database(url: &str, name: &str) -> String {
@@ -227,6 +222,11 @@ impl PrivatePostgres {
     /// The URL of its database; no password is asked for.
     pub fn url(&self) -> String {
         self.url_of("lanekeeper")
+    }
+
+    /// The same for another user.
+    pub fn url_as(&self, user: &str) -> String {
+        format!("postgres://{user}@127.0.0.1:{}/lanekeeper", self.port)
     }
 
     /// Its port.

@@ -1,0 +1,118 @@
+//! What is written down about a job: how it ended, and whether it waits.
+
+use sqlx::PgConnection;
+
+/// One end of a job. Instants are in milliseconds since the Unix epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "the columns of the ledger, which its migration explains"
+)]
+pub struct Entry {
+    pub account_id: String,
+    pub lane: String,
+    pub lane_rule: String,
+    pub origin: Option<String>,
+    pub campaign_id: Option<String>,
+    pub journey_id: Option<String>,
+    pub batch_id: Option<String>,
+    pub channel: String,
+    pub recipient: Option<String>,
+    pub outcome: String,
+    pub reason: Option<String>,
+    pub detail: Option<String>,
+    pub carrier: Option<String>,
+    pub carrier_ref: Option<String>,
+    pub attempts: i32,
+    pub sheds: i32,
+    pub admitted_as: Option<i32>,
+    pub meter: Option<String>,
+    pub enqueued_ms: Option<i64>,
+    pub admitted_ms: Option<i64>,
+    pub settled_ms: i64,
+    pub next_allowed_ms: Option<i64>,
+}
+
+/// The ends of all jobs of that id, or of the account's alone, the oldest first. There is one for
+/// each account, and one more for each later day on which an end was told anew and nobody knew of
+/// the first.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn entries(
+    connection: &mut PgConnection,
+    id: &str,
+    account: Option<&str>,
+) -> Result<Vec<Entry>, sqlx::Error> {
+    let entries = sqlx::query_as!(
+        Entry,
+        r#"
+        SELECT account_id, lane, lane_rule, origin, campaign_id, journey_id, batch_id, channel,
+            recipient, outcome, reason, detail, carrier, carrier_ref, attempts, sheds, admitted_as,
+            meter,
+            (extract(epoch FROM enqueued_at) * 1000)::bigint AS enqueued_ms,
+            (extract(epoch FROM admitted_at) * 1000)::bigint AS admitted_ms,
+            (extract(epoch FROM settled_at) * 1000)::bigint AS "settled_ms!",
+            (extract(epoch FROM next_allowed_at) * 1000)::bigint AS next_allowed_ms
+        FROM ledger
+        WHERE id = $1 AND ($2::text IS NULL OR account_id = $2)
+        ORDER BY account_id, settled_at
+        "#,
+        id,
+        account,
+    );
+    entries.fetch_all(connection).await
+}
+
+/// A job that waits. Instants are in milliseconds since the Unix epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "the columns of the table, which its migration explains"
+)]
+pub struct Waiting {
+    pub account_id: String,
+    pub lane: String,
+    pub reason: String,
+    pub due_ms: Option<i64>,
+    pub since_ms: i64,
+    pub attempts: i32,
+    pub sheds: i32,
+    pub campaign_id: Option<String>,
+    pub journey_id: Option<String>,
+    pub batch_id: Option<String>,
+    /// Holds on what the job belongs to, such as `campaign spring: paused`.
+    pub holds: Vec<String>,
+}
+
+/// The jobs of that id that wait, or those of the account alone, in the order in which they came.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn waiting(
+    connection: &mut PgConnection,
+    id: &str,
+    account: Option<&str>,
+) -> Result<Vec<Waiting>, sqlx::Error> {
+    let waiting = sqlx::query_as!(
+        Waiting,
+        r#"
+        SELECT account_id, lane, reason, attempts, sheds, campaign_id, journey_id, batch_id,
+            (extract(epoch FROM due_at) * 1000)::bigint AS due_ms,
+            (extract(epoch FROM since) * 1000)::bigint AS "since_ms!",
+            ARRAY(
+                SELECT holds.kind || ' ' || holds.target || ': ' || holds.state
+                FROM (VALUES ('account', account_id), ('campaign', campaign_id),
+                    ('journey', journey_id), ('batch', batch_id)) AS scope (kind, target)
+                JOIN holds ON holds.account_id = waiting.account_id
+                    AND holds.kind = scope.kind AND holds.target = scope.target
+            ) AS "holds!"
+        FROM waiting
+        WHERE id = $1 AND ($2::text IS NULL OR account_id = $2)
+        ORDER BY account_id, row_number
+        "#,
+        id,
+        account,
+    );
+    waiting.fetch_all(connection).await
+}
