@@ -117,7 +117,7 @@ async fn who_has_opted_out_is_known_by_scope_account_and_exact_recipient() {
     assert_eq!(found, expected);
     // The same one by one: what is known of a job does not depend on its batch.
     for (asked, expected) in cases {
-        let found = known(desk.database.pool(), &[asked.clone()]).await;
+        let found = known(desk.database.pool(), std::slice::from_ref(&asked)).await;
         assert_eq!(found[0].opted_out, expected, "{}", asked.to);
     }
 }
