@@ -14,7 +14,7 @@
 )]
 
 #[path = "../tests/it/support/mod.rs"]
-#[allow(dead_code, reason = "tests need more of it than this")]
+#[allow(dead_code, unused_imports, reason = "tests need more of it than this")]
 mod support;
 
 #[path = "throughput/chain.rs"]
