@@ -141,14 +141,20 @@ pub async fn page(
     Ok(rows.into_iter().map(Suppression::from).collect())
 }
 
-/// How many opt-outs an account has.
+/// How many opt-outs an account has, of one scope or of all.
 ///
 /// # Errors
 /// When the database does not say.
-pub async fn count(connection: &mut PgConnection, account: &AccountId) -> Result<u64, TableError> {
+pub async fn count(
+    connection: &mut PgConnection,
+    account: &AccountId,
+    scope: Option<Scope>,
+) -> Result<u64, TableError> {
     let count = sqlx::query_scalar!(
-        r#"SELECT count(*) AS "count!" FROM suppressions WHERE account_id = $1"#,
-        account.as_str()
+        r#"SELECT count(*) AS "count!" FROM suppressions
+        WHERE account_id = $1 AND ($2::text IS NULL OR scope = $2)"#,
+        account.as_str(),
+        scope.map(Scope::as_str)
     );
     let count = count.fetch_one(connection).await?;
     Ok(u64::try_from(count).unwrap_or(0))

@@ -128,7 +128,7 @@ impl View {
             hold: holds
                 .into_iter()
                 .find(|hold| hold.on.kind == HoldKind::Account),
-            opt_outs: suppressions::count(connection, account).await?,
+            opt_outs: suppressions::count(connection, account, None).await?,
         })
     }
 

@@ -122,7 +122,7 @@ pub(super) async fn list(session: &mut Session, args: ListArgs) -> Result<u8, Pr
             print_json(lines)?
         } else {
             lines.for_each(|line| grid.add(row(line)));
-            print(&grid.take())?
+            page.is_empty() || print(&grid.take())?
         };
         left -= page.len() as u64;
         let is_end = page.len() < usize::from(count);
@@ -131,28 +131,28 @@ pub(super) async fn list(session: &mut Session, args: ListArgs) -> Result<u8, Pr
             break;
         }
     }
-    if !args.json && args.scope.is_none() {
-        sum_up(session, &args.account, last.is_some(), left).await?;
+    if !args.json {
+        sum_up(session, &args, last.is_some(), left).await?;
     }
     Ok(0)
 }
 
 async fn sum_up(
     session: &mut Session,
-    account: &AccountId,
+    args: &ListArgs,
     is_shown: bool,
     left: u64,
 ) -> Result<(), Problem> {
-    if left > 0 {
-        if !is_shown {
-            print(&format!("{account} has no opt-outs.\n"))?;
-        }
-        return Ok(());
+    let ListArgs { account, scope, .. } = args;
+    if left > 0 && !is_shown {
+        print(&format!("{account} has no such opt-outs.\n"))?;
     }
-    let count = suppressions::count(&mut session.connection, account).await?;
-    let count = HumanCount(count);
-    print(&format!(
-        "\n{count} opt-outs in all; --limit shows more of them\n"
-    ))?;
+    if left == 0 {
+        let count = suppressions::count(&mut session.connection, account, *scope).await?;
+        let count = HumanCount(count);
+        print(&format!(
+            "\n{count} opt-outs in all; --limit shows more of them\n"
+        ))?;
+    }
     Ok(())
 }

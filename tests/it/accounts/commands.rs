@@ -290,7 +290,7 @@ async fn a_long_list_is_cut_for_people_and_whole_for_scripts() {
         .stdout;
     assert_eq!(few.lines().count(), 1_001);
     let none = desk.ok("suppression list --account other").await.stdout;
-    assert_eq!(none, "other has no opt-outs.\n");
+    assert_eq!(none, "other has no such opt-outs.\n");
 }
 
 #[tokio::test]
