@@ -6,6 +6,7 @@ pub mod dead;
 pub mod demo;
 pub mod enqueue;
 mod escape;
+pub mod explain;
 pub mod migrate;
 mod pipeline;
 mod records;
@@ -67,6 +68,8 @@ enum Command {
     Enqueue(Box<enqueue::Args>),
     /// Look into the queue of messages that could not be read; replay them, or drop them.
     Dead(dead::Args),
+    /// Tell what became of a job and why, or what would become of one now.
+    Explain(explain::Args),
     /// Bring the database's schema up to date.
     Migrate(migrate::Args),
 }
@@ -116,6 +119,7 @@ pub fn main(
         (Command::Worker, Ok(settings)) => block_on(settings.worker.threads, worker::run(settings)),
         (Command::Enqueue(args), Ok(settings)) => block_on(None, enqueue::run(settings, &args)),
         (Command::Dead(args), Ok(settings)) => block_on(None, dead::run(settings, args)),
+        (Command::Explain(args), Ok(settings)) => block_on(None, explain::run(&settings, args)),
         (Command::Migrate(args), Ok(settings)) => block_on(None, migrate::run(&settings, args)),
     };
     result.unwrap_or_else(|error| {
