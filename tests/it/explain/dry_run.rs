@@ -73,7 +73,15 @@ impl Scene {
         let keys = self.redis.cli(&["KEYS", "*"]).await;
         let mut memory = Vec::new();
         for key in keys.lines().filter(|key| !key.is_empty()) {
-            memory.push(format!("{key} {}", self.redis.cli(&["DUMP", key]).await));
+            let content = match &*self.redis.cli(&["TYPE", key]).await {
+                "zset" => {
+                    self.redis
+                        .cli(&["ZRANGE", key, "0", "-1", "WITHSCORES"])
+                        .await
+                }
+                _ => self.redis.cli(&["GET", key]).await,
+            };
+            memory.push(format!("{key} {content}"));
         }
         memory.sort();
         memory

@@ -121,6 +121,29 @@ async fn a_day_with_rows_in_the_default_partition_stays_there() {
     );
 }
 
+/// To make a partition the server reads the default one while everybody waits: not if it is large.
+#[tokio::test]
+async fn no_partition_is_made_beside_a_default_one_that_is_large() {
+    let database = TestDatabase::create().await;
+    database
+        .execute(
+            "ALTER TABLE ledger_other ALTER COLUMN detail SET STORAGE PLAIN;
+             INSERT INTO ledger (account_id, id, day, lane, lane_rule, channel, outcome, detail,
+                attempts, sheds, settled_at)
+             SELECT 'acme', 'j-' || n, '2026-01-01', 'marketing', 'default', 'sms', 'expired',
+                repeat('x', 7000), 0, 0, '2026-01-01T00:00:00Z' FROM generate_series(1, 8300) AS n",
+        )
+        .await;
+    let now = at("2026-03-01T00:00:00Z");
+    let maintained = maintain(database.pool(), now, Some(DAY)).await.unwrap();
+    assert_eq!(maintained.obstacle, Some(Obstacle::Crowded));
+    assert_eq!(
+        (maintained.made.len(), maintained.swept),
+        (0, 8_300),
+        "old rows go all the same"
+    );
+}
+
 #[tokio::test]
 async fn ten_workers_may_do_it_at_once_while_others_write() {
     let database = TestDatabase::create().await;
