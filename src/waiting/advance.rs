@@ -72,7 +72,7 @@ pub(super) async fn released(
     let released = sqlx::query!(
         "WITH gone AS (DELETE FROM waiting WHERE row_number = ANY($1))
          UPDATE release_pace
-         SET released_until = greatest(released_until, clock_timestamp()) + $4 * interval '1 us'
+         SET released_until = greatest(released_until, clock_timestamp()) + $4::bigint * interval '1 us'
          WHERE account_id = $2 AND lane = $3",
         rows,
         line.account.as_str(),

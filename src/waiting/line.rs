@@ -53,7 +53,7 @@ async fn take_time(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         "SELECT set_config('statement_timeout', $1, true)",
         STATEMENT_LIMIT
     );
-    limit.execute(connection).await?;
+    limit.fetch_one(connection).await?;
     Ok(())
 }
 

@@ -5,6 +5,7 @@
     reason = "a panic in a test is its report"
 )]
 
+mod accounts;
 mod batch_files;
 mod carriers;
 mod client;
