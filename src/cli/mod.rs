@@ -10,6 +10,7 @@ pub mod dead;
 pub mod demo;
 pub mod enqueue;
 mod escape;
+pub mod explain;
 pub mod hold;
 pub mod migrate;
 mod pipeline;
@@ -75,6 +76,8 @@ enum Command {
     Enqueue(Box<enqueue::Args>),
     /// Look into the queue of messages that could not be read; replay them, or drop them.
     Dead(dead::Args),
+    /// Tell what became of a job and why, or what would become of one now.
+    Explain(explain::Args),
     /// Bring the database's schema up to date.
     Migrate(migrate::Args),
     /// Lay down budgets and quiet hours of accounts, in the database.
@@ -138,6 +141,7 @@ pub fn main(
         (Command::Worker, Ok(settings)) => block_on(settings.worker.threads, worker::run(settings)),
         (Command::Enqueue(args), Ok(settings)) => block_on(None, enqueue::run(settings, &args)),
         (Command::Dead(args), Ok(settings)) => block_on(None, dead::run(settings, args)),
+        (Command::Explain(args), Ok(settings)) => block_on(None, explain::run(&settings, args)),
         (Command::Migrate(args), Ok(settings)) => block_on(None, migrate::run(&settings, args)),
         (Command::Account(args), Ok(settings)) => block_on(None, account::run(settings, args)),
         (Command::Cap(args), Ok(settings)) => block_on(None, cap::run(settings, args)),

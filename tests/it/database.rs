@@ -178,12 +178,17 @@ async fn sessions_carry_the_programs_name() {
 }
 
 fn check(url: &str) -> String {
+    check_with(url, &[])
+}
+
+fn check_with(url: &str, settings: &[(&str, &str)]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_lanekeeper"))
         .arg("check")
         .env_clear()
         .env("LANEKEEPER__AMQP__URL", amqp_url())
         .env("LANEKEEPER__REDIS__URL", redis_url())
         .env("LANEKEEPER__DATABASE__URL", url)
+        .envs(settings.iter().copied())
         .output()
         .unwrap();
     String::from_utf8(output.stdout).unwrap()
@@ -201,6 +206,12 @@ async fn check_says_whether_the_schema_is_up_to_date() {
     assert!(found.contains("FAIL  database"), "{found}");
     assert!(
         found.contains("behind: run `lanekeeper migrate`"),
+        "{found}"
+    );
+    let found = check_with(empty.url(), &[("LANEKEEPER__DATABASE__MIGRATE", "true")]);
+    assert!(found.contains("ok    database"), "{found}");
+    assert!(
+        found.contains("which a worker that starts will apply"),
         "{found}"
     );
 }

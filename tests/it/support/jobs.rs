@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::{BasicProperties, Channel, Confirmation, Connection};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::rabbit::connection;
@@ -20,6 +20,8 @@ pub struct Offer {
     pub id: String,
     pub account: String,
     pub lane: &'static str,
+    /// Further fields, and those that differ from what most jobs have.
+    pub fields: Map<String, Value>,
 }
 
 impl Offer {
@@ -36,7 +38,19 @@ impl Offer {
             id: id.into(),
             account: account.to_owned(),
             lane,
+            fields: Map::new(),
         }
+    }
+
+    /// The same with another field, or another value of one.
+    pub fn with(mut self, field: &str, value: impl Into<Value>) -> Self {
+        self.fields.insert(field.to_owned(), value.into());
+        self
+    }
+
+    /// The same, and it says that it is queued now.
+    pub fn queued_now(self) -> Self {
+        self.with("enqueued_at", format!("{:.3}", jiff::Timestamp::now()))
     }
 
     /// So many jobs whose ids begin with `name`.
@@ -51,13 +65,14 @@ impl Offer {
         } else {
             "api"
         };
-        let job = json!({
+        let mut job = json!({
             "id": self.id, "account_id": self.account, "channel": "sms", "origin": origin,
             "to": "+447700900123", "from": "Acme",
             "body": "Your code is 123456. It is valid for five minutes; nobody of ours will ever \
                      ask you for it. Not you? Tell us at once.",
             "metadata": {"template": "code-7", "trace": "4bf92f3577b34da6"},
         });
+        job.as_object_mut().unwrap().extend(self.fields.clone());
         serde_json::to_vec(&job).unwrap()
     }
 }
@@ -66,7 +81,7 @@ impl Offer {
 #[derive(Clone)]
 pub struct Publisher {
     channel: Channel,
-    exchange: String,
+    prefix: String,
     // Dropping the connection would close it.
     _connection: Arc<Connection>,
 }
@@ -80,12 +95,20 @@ impl Publisher {
         channel.confirm_select(options).await.unwrap();
         Self {
             channel,
-            exchange: format!("{prefix}.send"),
+            prefix: prefix.to_owned(),
             _connection: Arc::new(connection),
         }
     }
 
     async fn send(&self, offer: &Offer) -> lapin::Result<lapin::PublisherConfirm> {
+        self.send_to("send", offer).await
+    }
+
+    async fn send_to(
+        &self,
+        exchange: &str,
+        offer: &Offer,
+    ) -> lapin::Result<lapin::PublisherConfirm> {
         let key = format!("{}.{}", offer.lane, offer.account);
         let properties = BasicProperties::default()
             .with_delivery_mode(2)
@@ -94,18 +117,29 @@ impl Publisher {
             mandatory: true,
             ..BasicPublishOptions::default()
         };
-        let exchange = self.exchange.as_str().into();
+        let exchange = format!("{}.{exchange}", self.prefix);
         self.channel
-            .basic_publish(exchange, key.into(), options, &offer.body(), properties)
+            .basic_publish(
+                exchange.into(),
+                key.into(),
+                options,
+                &offer.body(),
+                properties,
+            )
             .await
     }
 
     /// Publishes all of them as fast as the broker confirms.
     pub async fn publish_all(&self, offers: &[Offer]) {
+        self.publish_all_to("send", offers).await;
+    }
+
+    /// The same to another exchange of the prefix, such as `marketing.shed`.
+    pub async fn publish_all_to(&self, exchange: &str, offers: &[Offer]) {
         for chunk in offers.chunks(OUTSTANDING) {
             let mut confirms = Vec::with_capacity(chunk.len());
             for offer in chunk {
-                confirms.push(self.send(offer).await.unwrap());
+                confirms.push(self.send_to(exchange, offer).await.unwrap());
             }
             for confirm in confirms {
                 assert_stored(&confirm.await.unwrap());

@@ -1,5 +1,7 @@
 //! What the tests stand on: private services, worker processes, a stub carrier.
 
+pub mod counters;
+pub mod events;
 pub mod exchange;
 pub mod jobs;
 pub mod postgres;
@@ -7,6 +9,7 @@ pub mod programs;
 pub mod prometheus;
 pub mod queues;
 pub mod rabbit;
+pub mod records;
 pub mod redis;
 pub mod road;
 pub mod scene;

@@ -3,7 +3,9 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use super::events::Events;
 use super::jobs::Publisher;
+use super::postgres::TestDatabase;
 use super::queues::Queues;
 use super::stub::Stub;
 use super::watch::CounterWatch;
@@ -26,6 +28,13 @@ impl Scene {
     /// On the shared services.
     pub async fn new(name: &str) -> Self {
         Self::on(name, amqp_url(), redis_url()).await
+    }
+
+    /// On the shared services, with a database of its own.
+    pub async fn with_database(name: &str) -> (Self, TestDatabase) {
+        let database = TestDatabase::create().await;
+        let scene = Self::new(name).await.recorded_at(database.url());
+        (scene, database)
     }
 
     /// On these services.
@@ -51,6 +60,11 @@ impl Scene {
         self
     }
 
+    /// With a database for its workers.
+    pub fn recorded_at(self, url: &str) -> Self {
+        self.set("DATABASE__URL", url)
+    }
+
     /// Declares the queues, so that jobs can be queued before any worker runs.
     pub async fn declare(&self) {
         declare(&self.config).await;
@@ -64,8 +78,17 @@ impl Scene {
         Queues::connect(&self.amqp, &self.prefix).await
     }
 
+    /// Every outcome event from now on; the queues must have been declared.
+    pub async fn events(&self) -> Events {
+        Events::listen(&self.amqp, &self.prefix).await
+    }
+
     pub async fn watch(&self) -> CounterWatch {
-        CounterWatch::start(&self.redis, &self.prefix, ACCOUNT).await
+        self.watch_of(ACCOUNT).await
+    }
+
+    pub async fn watch_of(&self, account: &str) -> CounterWatch {
+        CounterWatch::start(&self.redis, &self.prefix, account).await
     }
 
     /// Every job has left the queues, or does so soon.

@@ -39,11 +39,15 @@ impl CounterWatch {
 
     /// Watches from now on.
     pub async fn start(url: &str, prefix: &str, account: &str) -> Self {
+        Self::of_key(url, Self::key(prefix, account)).await
+    }
+
+    /// The same for another counter, such as that of a sender number.
+    pub async fn of_key(url: &str, key: String) -> Self {
         let client = Client::open(url).unwrap();
         let connection = client.get_multiplexed_async_connection().await.unwrap();
         let (stop, stopped) = watch::channel(false);
         let (report, current) = watch::channel(None);
-        let key = Self::key(prefix, account);
         let task = tokio::spawn(run(connection, key, stopped, report));
         Self {
             current,
