@@ -13,6 +13,7 @@ mod dead;
 mod demo;
 mod deploy;
 mod enqueue;
+mod gates;
 mod intake;
 mod meter;
 mod migrations;
