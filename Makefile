@@ -8,13 +8,14 @@ CARGO ?= cargo
 ARGS ?=
 AMQP_URL := $(or $(LANEKEEPER__AMQP__URL),amqp://guest:guest@127.0.0.1:5672)
 REDIS_URL := $(or $(LANEKEEPER__REDIS__URL),redis://127.0.0.1:6379)
+POSTGRES_URL := $(or $(LANEKEEPER__DATABASE__URL),postgres://lanekeeper:lanekeeper@127.0.0.1:5432/lanekeeper)
 
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: services
-services: ## RabbitMQ and Redis on loopback: those that answer, or Docker's, or Debian's
+services: ## RabbitMQ, Redis and PostgreSQL on loopback: those that answer, or Docker's, or Debian's
 	@scripts/services.sh up
 
 .PHONY: services-stop
@@ -39,7 +40,7 @@ endif
 run: ## Services, then a worker whose carrier is a sandbox
 	@scripts/services.sh up run
 	$(CARGO) build --locked
-	@scripts/run.sh "$(AMQP_URL)" "$(REDIS_URL)"
+	@scripts/run.sh "$(AMQP_URL)" "$(REDIS_URL)" "$(POSTGRES_URL)"
 
 .PHONY: bench
 bench: ## Throughput against a bare consumer (ARGS=--quick for a short run)
@@ -53,3 +54,7 @@ lint: ## Formatting, clippy and documentation, warnings being errors
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	@# The documentation of a program is for its developers: private items are part of it.
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --locked --workspace --no-deps --document-private-items
+
+.PHONY: queries
+queries: ## Renew .sqlx after a change of a query or of migrations/
+	@scripts/queries.sh

@@ -36,3 +36,5 @@ CREATE TABLE ledger (
 
 -- For rows of days that have no partition of their own.
 CREATE TABLE ledger_other PARTITION OF ledger DEFAULT;
+-- By day: to see whether a day has rows here before it gets a partition, and to delete old ones.
+CREATE INDEX ledger_other_day ON ledger_other (day);

@@ -26,8 +26,9 @@ esac
 
 scripts/services.sh up database
 base=${server%%\?*} parameters=
-[[ $server == *\?* ]] && parameters=?${server#*\?}
-url=${base%/*}/$scratch$parameters
+[[ $server != *\?* ]] || parameters=?${server#*\?}
+[[ ${base#*://} != */* ]] || base=${base%/*}
+url=$base/$scratch$parameters
 
 mkdir -p "$target"
 fresh=$(mktemp -d "$target/queries.XXXXXX")

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Runs a worker with a sandbox carrier on the broker $1 and the Redis $2, and says how to use it.
+# Runs a worker with a sandbox carrier on the broker $1, the Redis $2 and the PostgreSQL $3, and says
+# how to use it.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 program=${CARGO_TARGET_DIR:-target}/debug/lanekeeper
 sent=${CARGO_TARGET_DIR:-target}/sandbox.jsonl
-export LANEKEEPER__AMQP__URL=$1 LANEKEEPER__REDIS__URL=$2
+export LANEKEEPER__AMQP__URL=$1 LANEKEEPER__REDIS__URL=$2 LANEKEEPER__DATABASE__URL=$3
+export LANEKEEPER__DATABASE__MIGRATE=${LANEKEEPER__DATABASE__MIGRATE:-true}
 export LANEKEEPER__OPS__LISTEN=${LANEKEEPER__OPS__LISTEN:-127.0.0.1:9464}
 export LANEKEEPER__CARRIERS__DEFAULT__KIND=${LANEKEEPER__CARRIERS__DEFAULT__KIND:-sandbox}
 if [[ $LANEKEEPER__CARRIERS__DEFAULT__KIND == sandbox ]]; then

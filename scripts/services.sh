@@ -271,38 +271,40 @@ start_redis() {
     say "Redis started on $host:$port (process $pid, $dir)"
 }
 
-# PostgreSQL refuses to run as root: then it runs as another user, where that user can get to.
+# PostgreSQL refuses to run as root: then `unprivileged` makes it run as another user, the owner of
+# the cluster's directory $1 where that exists already.
 unprivileged=()
-if ((EUID == 0)); then
-    server_user=$(id -un postgres 2>/dev/null || echo nobody)
+leave_root() {
+    ((EUID == 0)) || return 0
+    server_user=$(stat --format %U "$1" 2>/dev/null || id -un postgres 2>/dev/null || echo nobody)
     unprivileged=(setpriv --reuid "$server_user" --regid "$(id -g "$server_user")" --clear-groups)
-fi
+}
 
-# Prints the directory of the cluster on this port, made if need be: beside the other services' data,
-# or under /tmp where the server's user cannot get there.
-postgres_home() {
-    local dir=$1 home
-    if [[ -e $dir/home ]] && [[ -d $(<"$dir/home") ]]; then
-        cat "$dir/home"
-        return
-    fi
-    home=$dir/cluster
-    mkdir -p "$home"
-    if ((EUID == 0)); then
-        chown "$server_user" "$home"
+give_away() {
+    ((EUID > 0)) || chown "$server_user" "$1"
+}
+
+# Sets `home` to the directory of the cluster whose state is in $1, made if need be: beside the other
+# services' data, or under /tmp where the server's user cannot get there.
+find_home() {
+    local dir=$1
+    home=$(cat "$dir/home" 2>/dev/null || echo "$dir/cluster")
+    leave_root "$home"
+    if [[ ! -d $home ]]; then
+        mkdir "$home"
+        give_away "$home"
         if ! "${unprivileged[@]}" test -x "$home/."; then
             rmdir "$home"
             home=$(mktemp -d /tmp/lanekeeper-postgres.XXXXXX)
-            chown "$server_user" "$home"
+            give_away "$home"
         fi
     fi
-    echo "$home" | tee "$dir/home"
+    echo "$home" >"$dir/home"
 }
 
 create_cluster() {
-    local home=$1
     (umask 077 && printf '%s\n' "${password:-lanekeeper}" >"$home/password")
-    ((EUID > 0)) || chown "$server_user" "$home/password"
+    give_away "$home/password"
     (
         cd "$home" # Where the server's user can be: it looks at its own directory first.
         "${unprivileged[@]}" "$(postgres_bin)/initdb" --pgdata data --no-sync --encoding UTF8 --locale C.UTF-8 \
@@ -316,12 +318,13 @@ start_postgres() {
     local url=$1 dir=$state/postgres-$port home pid
     local options=(-c "listen_addresses=$host" -c "port=$port" -c unix_socket_directories= -c max_connections=300)
     mkdir -p "$dir"
-    home=$(postgres_home "$dir")
-    [[ -e $home/data/PG_VERSION ]] || create_cluster "$home"
+    find_home "$dir"
+    [[ -e $home/data/PG_VERSION ]] || create_cluster
     echo "fsync = $([[ $2 == test ]] && echo off || echo on)" >"$home/data/postgresql.auto.conf"
     detach "$home" "${unprivileged[@]}" "$(postgres_bin)/postgres" -D "$home/data" "${options[@]}" >"$dir/pid"
     pid=$(<"$dir/pid")
-    maintenance=${url%/*}/postgres
+    url=${url%%\?*}
+    maintenance=${url%"/$path"}/postgres
     await maintenance_answers "$pid" "$home/log"
     postgres_lets_in "$url" ||
         psql --no-psqlrc --quiet --dbname "$maintenance" --command "CREATE DATABASE \"$(percent_decode "$path")\"" </dev/null
@@ -335,8 +338,9 @@ make_durable() {
     local dir=$state/postgres-$port home
     [[ -e $dir/pid && -e $dir/home ]] || return 0
     home=$(<"$dir/home")
+    [[ $(readlink "/proc/$(<"$dir/pid")/cwd") == "$home/data" ]] || return 0
     echo 'fsync = on' >"$home/data/postgresql.auto.conf"
-    kill -HUP "$(<"$dir/pid")" 2>/dev/null || true
+    kill -HUP "$(<"$dir/pid")"
 }
 
 engine_answers() {
@@ -392,6 +396,7 @@ ensure_redis() {
 # The database at URL $1, for $2 (test or run).
 ensure_database() {
     split_url "$1" 5432
+    path=${path:-$user} # The database's name, unless one is given.
     if postgres_answers; then
         say "PostgreSQL answers at $host:$port"
         require_entry "$1"

@@ -372,6 +372,15 @@ impl Telemetry {
         );
     }
 
+    /// The ledger gets no further partitions, because too many rows have none.
+    pub fn ledger_is_crowded(&self) {
+        tracing::warn!(
+            "ledger_other holds so much that making a partition would hold up everybody: the ledger's \
+             rows go on going there, and are deleted when they are old; docs/OPERATIONS.md says how \
+             to make partitions again"
+        );
+    }
+
     /// So many jobs of a lane wait in the database.
     pub fn waiting(&self, lane: Lane, jobs: u64) {
         self.counts.waiting.0[lane.index()][0].store(jobs, Relaxed);

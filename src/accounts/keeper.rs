@@ -14,6 +14,7 @@ use super::reading;
 use super::snapshot::Snapshot;
 use super::stored::Stored;
 use crate::backoff::Retry;
+use crate::postgres::explain;
 
 /// What the database notifies of each change.
 const CHANNEL: &str = "lanekeeper_directory";
@@ -45,7 +46,7 @@ pub async fn keep(directory: Arc<Directory>, pool: &PgPool, stop: CancellationTo
 enum Lost {
     #[error("the database did not answer in time")]
     TimedOut(#[from] Elapsed),
-    #[error(transparent)]
+    #[error("{}", explain(.0))]
     Database(#[from] sqlx::Error),
     #[error("the connection was closed")]
     Closed,

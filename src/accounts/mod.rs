@@ -12,6 +12,7 @@ mod quiet_policy;
 mod reading;
 mod snapshot;
 mod stored;
+pub mod tables;
 
 pub use directory::Directory;
 pub use facts::facts;

@@ -29,7 +29,10 @@ pub(super) async fn everything(connection: &mut PgConnection) -> sqlx::Result<(S
         .fetch_one(&mut *moment)
         .await?;
     let mut stored = Stored {
-        unknown: head.unknown_accounts.as_deref().and_then(unknown),
+        unknown: head
+            .unknown_accounts
+            .as_deref()
+            .and_then(UnknownAccount::parse),
         ..Stored::default()
     };
     accounts(&mut moment, &mut stored).await?;
@@ -79,12 +82,4 @@ async fn each<Row>(
         }
     }
     Ok(())
-}
-
-fn unknown(text: &str) -> Option<UnknownAccount> {
-    match text {
-        "default" => Some(UnknownAccount::Default),
-        "refuse" => Some(UnknownAccount::Refuse),
-        _ => None,
-    }
 }

@@ -86,8 +86,8 @@ impl Stored {
             return;
         };
         let account = self.accounts.entry(id).or_default();
-        account.budget = row.budget_per_second.and_then(budget);
-        account.reserve = row.reserve_percent.and_then(reserve);
+        account.budget = row.budget_per_second.and_then(budget_of);
+        account.reserve = row.reserve_percent.and_then(reserve_of);
         if row.quiet_hours {
             let quiet = read_stored(&row.quiet_action, row.time_zone.as_deref(), &row.windows);
             let quiet = quiet.unwrap_or_else(|why| QuietPolicy::Broken { why });
@@ -133,12 +133,12 @@ impl StoredAccount {
     }
 }
 
-fn budget(per_second: i32) -> Option<Budget> {
+pub(super) fn budget_of(per_second: i32) -> Option<Budget> {
     let per_second = u64::try_from(per_second).ok()?;
     Budget::per_second(per_second).ok()
 }
 
-fn reserve(percent: i16) -> Option<Reserve> {
+pub(super) fn reserve_of(percent: i16) -> Option<Reserve> {
     let percent = u64::try_from(percent).ok()?;
     Reserve::percent(percent).ok()
 }

@@ -6,6 +6,7 @@ use crate::domain::TRAFFIC_LANE;
 
 use super::cells::{Cells, trim};
 use super::error::FileError;
+use super::header::Fit;
 use super::template::OF_THE_BATCH;
 use crate::domain::Field;
 
@@ -43,7 +44,7 @@ pub(super) struct Columns {
 
 /// Whether there is a column for the recipients, and how many columns there are: the better a
 /// delimiter fits, the greater.
-pub(super) fn fit(header: &Cells) -> (bool, usize) {
+pub(super) fn fit(header: &Cells) -> Fit {
     let has_to = header
         .iter()
         .any(|cell| column(cell) == Column::Field(Field::To));
@@ -96,7 +97,7 @@ fn column(cell: &str) -> Column {
     }
 }
 
-fn refuse_duplicates(header: &Cells) -> Result<(), FileError> {
+pub(super) fn refuse_duplicates(header: &Cells) -> Result<(), FileError> {
     let mut places = HashMap::new();
     let places_and_names = header.iter().map(trim).enumerate();
     for (place, name) in places_and_names.filter(|(_, name)| !name.is_empty()) {
@@ -115,14 +116,14 @@ fn refuse_duplicates(header: &Cells) -> Result<(), FileError> {
 }
 
 /// A telephone number or an address, which no column is named, and which no error may show.
-fn is_value(cell: &str) -> bool {
+pub(super) fn is_value(cell: &str) -> bool {
     let digits = cell.chars().filter(char::is_ascii_digit).count();
     digits >= DIGITS_OF_A_NUMBER || cell.contains('@')
 }
 
 /// Whether all cells look like names of columns. If one does not, the row may be anybody's message:
 /// its other cells are not shown either.
-fn looks_like_names(header: &Cells) -> bool {
+pub(super) fn looks_like_names(header: &Cells) -> bool {
     header.iter().map(trim).all(looks_like_a_name)
 }
 
@@ -134,7 +135,7 @@ fn looks_like_a_name(cell: &str) -> bool {
 }
 
 /// The columns' names, or how many there are.
-fn found(header: &Cells) -> String {
+pub(super) fn found(header: &Cells) -> String {
     if !looks_like_names(header) {
         let count = header.len();
         return format!("{count} whose names are not shown, because they look like a row's values");
@@ -147,7 +148,7 @@ fn found(header: &Cells) -> String {
     names.join(", ")
 }
 
-fn shown(name: &str) -> String {
+pub(super) fn shown(name: &str) -> String {
     format!("`{}`", name.escape_debug())
 }
 

@@ -24,12 +24,29 @@ pub(super) struct Header {
     behind: Place,
 }
 
-impl Header {
+/// The header line of a CSV file, with the separator that fits best.
+pub(super) struct HeaderLine {
+    pub(super) delimiter: u8,
+    pub(super) cells: Cells,
+    /// Its place, from 1.
+    pub(super) line: u64,
+    /// Where the rows begin.
+    pub(super) behind: Place,
+}
+
+/// How well a header's cells fit: whether a column is there that must be, and how many there are.
+pub(super) type Fit = (bool, usize);
+
+impl HeaderLine {
     /// Reads the beginning of a file; `lines` gives its lines from a place on.
     ///
     /// # Errors
-    /// When there is no header line, or none that can be used.
-    pub(super) fn read(start: Place, lines: impl Fn(Place) -> Lines) -> Result<Self, FileError> {
+    /// When there is no header line, or none that can be read.
+    pub(super) fn read(
+        start: Place,
+        lines: impl Fn(Place) -> Lines,
+        fit: impl Fn(&Cells) -> Fit,
+    ) -> Result<Self, FileError> {
         let mut first = RawRows::new(lines(start), None);
         let (line, _) = first_row(&mut first)?;
         let (delimiters, start) = match named_delimiter(&line) {
@@ -41,13 +58,28 @@ impl Header {
             let (header, line) = first_row(&mut rows)?;
             let mut cells = Cells::new(delimiter);
             cells.split(&header);
-            Ok((delimiter, cells, line, rows.place()))
+            Ok(Self {
+                delimiter,
+                cells,
+                line,
+                behind: rows.place(),
+            })
         });
-        let (delimiter, cells, line, behind) = best(attempts)?;
+        best(attempts, fit)
+    }
+}
+
+impl Header {
+    /// Reads the beginning of a file; `lines` gives its lines from a place on.
+    ///
+    /// # Errors
+    /// When there is no header line, or none that can be used.
+    pub(super) fn read(start: Place, lines: impl Fn(Place) -> Lines) -> Result<Self, FileError> {
+        let header = HeaderLine::read(start, lines, fit)?;
         Ok(Self {
-            delimiter,
-            columns: Arc::new(Columns::parse(&cells, line)?),
-            behind,
+            delimiter: header.delimiter,
+            columns: Arc::new(Columns::parse(&header.cells, header.line)?),
+            behind: header.behind,
         })
     }
 
@@ -64,15 +96,17 @@ impl Header {
     }
 }
 
-type Attempt = (u8, Cells, u64, Place);
-
 /// The attempt that fits best; of those that fit alike the first.
-fn best(attempts: impl Iterator<Item = Result<Attempt, FileError>>) -> Result<Attempt, FileError> {
-    let mut best: Option<Attempt> = None;
+fn best(
+    attempts: impl Iterator<Item = Result<HeaderLine, FileError>>,
+    fit: impl Fn(&Cells) -> Fit,
+) -> Result<HeaderLine, FileError> {
+    let mut best: Option<HeaderLine> = None;
     let mut failed = FileError::Empty;
     for attempt in attempts {
+        let fits_better = |it: &HeaderLine, than: &HeaderLine| fit(&than.cells) < fit(&it.cells);
         match attempt {
-            Ok(attempt) if best.as_ref().is_none_or(|it| fit(&it.1) < fit(&attempt.1)) => {
+            Ok(attempt) if best.as_ref().is_none_or(|it| fits_better(&attempt, it)) => {
                 best = Some(attempt);
             }
             Ok(_) => {}
@@ -80,7 +114,7 @@ fn best(attempts: impl Iterator<Item = Result<Attempt, FileError>>) -> Result<At
         }
     }
     // What was read with a wrong separator says less than why the right one failed.
-    best.filter(|it| fit(&it.1).0 || matches!(failed, FileError::Empty))
+    best.filter(|it| fit(&it.cells).0 || matches!(failed, FileError::Empty))
         .ok_or(failed)
 }
 

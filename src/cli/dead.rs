@@ -1,6 +1,5 @@
 //! `lanekeeper dead`: what could not be read, and what becomes of it.
 
-mod age;
 mod chosen;
 mod counted;
 mod drop;

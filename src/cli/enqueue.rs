@@ -4,7 +4,6 @@ mod args;
 mod counts;
 mod keeper;
 mod plan;
-mod progress;
 mod publish;
 mod reading;
 mod refusal;
@@ -32,9 +31,9 @@ use crate::settings::Settings;
 
 use super::stop::Stop;
 
+use super::progress::Progress;
 use keeper::Keeper;
 use plan::{Plan, Start, plan};
-use progress::Progress;
 use refusal::Refusal;
 use report::{Report, Status};
 use state::Identity;

@@ -18,13 +18,14 @@ is pending is applied in one transaction. A schema that is newer than this progr
 after a roll-back the older program works with it. Behind PgBouncer, give the URL of PostgreSQL \
 itself: a migration may take longer than PgBouncer lets a query run.
 
-Workers do the same when they start, where database.migrate is true.
+Workers do the same when they start, where database.migrate is true. The user of the URL comes to \
+own the tables; workers need the same user, because they make and drop the ledger's partitions.
 
 Examples:
-  LANEKEEPER__DATABASE__URL=postgres://owner:secret@db/lanekeeper lanekeeper migrate
-        as the owner of the tables; workers need no right to change them
   lanekeeper migrate --dry-run
         what would be applied
+  LANEKEEPER__DATABASE__URL=postgres://lanekeeper:secret@db/lanekeeper lanekeeper migrate
+        bring that database up to date
 
 Exit codes:
   0  the schema is up to date; with --dry-run: it was looked at

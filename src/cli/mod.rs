@@ -1,15 +1,24 @@
 //! The command line: one module per sub-command, each wiring what it needs.
 
+pub mod account;
+mod age;
 mod amqp;
+pub mod cap;
+pub mod ceiling;
 pub mod check;
 pub mod dead;
 pub mod demo;
 pub mod enqueue;
 mod escape;
+pub mod explain;
+pub mod hold;
 pub mod migrate;
 mod pipeline;
+mod progress;
 mod records;
 mod stop;
+pub mod suppression;
+mod tables;
 mod values;
 pub mod worker;
 
@@ -67,8 +76,24 @@ enum Command {
     Enqueue(Box<enqueue::Args>),
     /// Look into the queue of messages that could not be read; replay them, or drop them.
     Dead(dead::Args),
+    /// Tell what became of a job and why, or what would become of one now.
+    Explain(explain::Args),
     /// Bring the database's schema up to date.
     Migrate(migrate::Args),
+    /// Lay down budgets and quiet hours of accounts, in the database.
+    Account(account::Args),
+    /// Lay down how often one recipient may be written to.
+    Cap(cap::Args),
+    /// Lay down how much one sender number or messaging service may carry.
+    Ceiling(ceiling::Args),
+    /// Lay down who must not be written to.
+    Suppression(suppression::Args),
+    /// Hold back an account, campaign, journey or batch until it is resumed.
+    Pause(hold::PauseArgs),
+    /// Let go on what is paused.
+    Resume(hold::ResumeArgs),
+    /// End the jobs of an account, campaign, journey or batch.
+    Cancel(hold::CancelArgs),
 }
 
 const EXAMPLES: &str = "\
@@ -116,7 +141,17 @@ pub fn main(
         (Command::Worker, Ok(settings)) => block_on(settings.worker.threads, worker::run(settings)),
         (Command::Enqueue(args), Ok(settings)) => block_on(None, enqueue::run(settings, &args)),
         (Command::Dead(args), Ok(settings)) => block_on(None, dead::run(settings, args)),
+        (Command::Explain(args), Ok(settings)) => block_on(None, explain::run(&settings, args)),
         (Command::Migrate(args), Ok(settings)) => block_on(None, migrate::run(&settings, args)),
+        (Command::Account(args), Ok(settings)) => block_on(None, account::run(settings, args)),
+        (Command::Cap(args), Ok(settings)) => block_on(None, cap::run(settings, args)),
+        (Command::Ceiling(args), Ok(settings)) => block_on(None, ceiling::run(settings, args)),
+        (Command::Suppression(args), Ok(settings)) => {
+            block_on(None, suppression::run(settings, args))
+        }
+        (Command::Pause(args), Ok(settings)) => block_on(None, hold::pause(settings, args)),
+        (Command::Resume(args), Ok(settings)) => block_on(None, hold::resume(settings, args)),
+        (Command::Cancel(args), Ok(settings)) => block_on(None, hold::cancel(settings, args)),
     };
     result.unwrap_or_else(|error| {
         complain(&format!("{error:#}"));

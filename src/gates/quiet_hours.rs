@@ -44,7 +44,7 @@ pub struct Blocked {
 /// # Errors
 /// [`Blocked`], with the instant from which it will be allowed.
 pub fn check(window: SendWindow, zones: &[TimeZone], now: Timestamp) -> Result<(), Blocked> {
-    if allowed_in_all(window, zones, now) {
+    if closed_zone(window, zones, now).is_none() {
         return Ok(());
     }
     Err(Blocked {
@@ -52,12 +52,15 @@ pub fn check(window: SendWindow, zones: &[TimeZone], now: Timestamp) -> Result<(
     })
 }
 
-fn allowed_in_all(window: SendWindow, zones: &[TimeZone], at: Timestamp) -> bool {
-    zones.iter().all(|zone| opening::is_open(window, zone, at))
+/// A zone that does not allow at that instant, if there is one.
+fn closed_zone(window: SendWindow, zones: &[TimeZone], at: Timestamp) -> Option<&TimeZone> {
+    zones
+        .iter()
+        .find(|zone| !opening::is_open(window, zone, at))
 }
 
-/// Goes from the opening of one zone to the next opening of another that is still closed then. No
-/// allowed instant is stepped over, because each step passes only time in which one zone is closed.
+/// Goes from instant to instant at which a zone that is still closed may open. No allowed instant is
+/// stepped over, because each step passes only time in which one zone is closed.
 fn next_common_opening(
     window: SendWindow,
     zones: &[TimeZone],
@@ -66,13 +69,10 @@ fn next_common_opening(
     let horizon = now.checked_add((24 * HORIZON_DAYS).hours()).ok()?;
     let mut at = now;
     while at <= horizon {
-        let closed = zones
-            .iter()
-            .find(|zone| !opening::is_open(window, zone, at));
-        let Some(zone) = closed else {
+        let Some(closed) = closed_zone(window, zones, at) else {
             return Some(at);
         };
-        at = opening::next_opening(window, zone, at)?;
+        at = opening::may_open_at(window, closed, at)?;
     }
     None
 }

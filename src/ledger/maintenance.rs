@@ -84,13 +84,17 @@ impl Maintenance {
             return AGAIN;
         };
         let obstacle = maintained.obstacle;
-        if obstacle == Some(Obstacle::Forbidden) && *known != obstacle {
-            self.telemetry.ledger_has_no_partitions();
+        if *known != obstacle {
+            match obstacle {
+                Some(Obstacle::Forbidden) => self.telemetry.ledger_has_no_partitions(),
+                Some(Obstacle::Crowded) => self.telemetry.ledger_is_crowded(),
+                Some(Obstacle::Busy | Obstacle::InUse) | None => {}
+            }
         }
         *known = obstacle;
         match obstacle {
             Some(Obstacle::Busy | Obstacle::InUse) => AGAIN,
-            Some(Obstacle::Forbidden) | None => EVERY,
+            Some(Obstacle::Forbidden | Obstacle::Crowded) | None => EVERY,
         }
     }
 }

@@ -10,7 +10,7 @@ mod trace;
 mod write;
 
 pub use maintenance::{Maintenance, maintain};
-pub use partitions::Maintained;
+pub use partitions::{Maintained, Obstacle};
 pub use read::{Entry, Waiting, entries, waiting};
 pub use recipient::RecipientForm;
 pub use trace::{Answer, Gate, Step, trace};

@@ -19,6 +19,10 @@ const LOCK: i64 = 0x1ed_9e75;
 /// queues behind it, also while it waits for the lock itself: for so long at most.
 const LIMITS: &str = "SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '2s'";
 
+/// A new partition makes the server read the whole default one while everybody waits: so much of it,
+/// in bytes, is read in a moment.
+const MOST_READ: i64 = 64 << 20;
+
 /// Old rows of the default partition that are deleted at once, and how often in one go.
 const SWEEP: i64 = 5_000;
 const SWEEPS: usize = 200;
@@ -43,6 +47,8 @@ pub enum Obstacle {
     Busy,
     /// Somebody uses the ledger for so long that writers would have had to wait.
     InUse,
+    /// The default partition has become so large that a new one would take more than a moment.
+    Crowded,
     /// The database user may not make or drop tables.
     Forbidden,
 }
@@ -115,8 +121,11 @@ async fn make(pool: &PgPool, day: Date) -> Result<Result<bool, Obstacle>, sqlx::
         return Ok(Err(Obstacle::Busy));
     };
     let made = async {
+        if is_crowded(&mut transaction).await? {
+            return Ok(Err(Obstacle::Crowded));
+        }
         if is_taken(&mut transaction, day).await? {
-            return Ok(false);
+            return Ok(Ok(false));
         }
         let (name, next) = (name_of(day), day.saturating_add(1.day()));
         // Attached rather than made in its place: that locks the ledger against nothing but changes
@@ -126,10 +135,18 @@ async fn make(pool: &PgPool, day: Date) -> Result<Result<bool, Obstacle>, sqlx::
              ALTER TABLE ledger ATTACH PARTITION {name} FOR VALUES FROM ('{day}') TO ('{next}')"
         );
         transaction.execute(statements.as_str()).await?;
-        Ok(true)
+        Ok(Ok(true))
     };
-    let made = obstacle_or(made.await)?;
+    let made = obstacle_or(made.await)?.and_then(|made| made);
     finish(transaction, made).await
+}
+
+async fn is_crowded(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let crowded = sqlx::query_scalar!(
+        r#"SELECT pg_relation_size('ledger_other') > $1 AS "is!""#,
+        MOST_READ,
+    );
+    crowded.fetch_one(connection).await
 }
 
 /// Whether the default partition has rows of that day, or another worker has made its partition.

@@ -50,10 +50,10 @@ pub async fn entries(
         SELECT account_id, lane, lane_rule, origin, campaign_id, journey_id, batch_id, channel,
             recipient, outcome, reason, detail, carrier, carrier_ref, attempts, sheds, admitted_as,
             meter,
-            (extract(epoch FROM enqueued_at) * 1000)::bigint AS enqueued_ms,
-            (extract(epoch FROM admitted_at) * 1000)::bigint AS admitted_ms,
-            (extract(epoch FROM settled_at) * 1000)::bigint AS "settled_ms!",
-            (extract(epoch FROM next_allowed_at) * 1000)::bigint AS next_allowed_ms
+            floor(extract(epoch FROM enqueued_at) * 1000)::bigint AS enqueued_ms,
+            floor(extract(epoch FROM admitted_at) * 1000)::bigint AS admitted_ms,
+            floor(extract(epoch FROM settled_at) * 1000)::bigint AS "settled_ms!",
+            floor(extract(epoch FROM next_allowed_at) * 1000)::bigint AS next_allowed_ms
         FROM ledger
         WHERE id = $1 AND ($2::text IS NULL OR account_id = $2)
         ORDER BY account_id, settled_at
@@ -98,8 +98,8 @@ pub async fn waiting(
         Waiting,
         r#"
         SELECT account_id, lane, reason, attempts, sheds, campaign_id, journey_id, batch_id,
-            (extract(epoch FROM due_at) * 1000)::bigint AS due_ms,
-            (extract(epoch FROM since) * 1000)::bigint AS "since_ms!",
+            floor(extract(epoch FROM due_at) * 1000)::bigint AS due_ms,
+            floor(extract(epoch FROM since) * 1000)::bigint AS "since_ms!",
             ARRAY(
                 SELECT holds.kind || ' ' || holds.target || ': ' || holds.state
                 FROM (VALUES ('account', account_id), ('campaign', campaign_id),

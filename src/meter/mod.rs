@@ -21,7 +21,7 @@ mod targets;
 
 pub use failover::{Failover, FailoverOptions};
 pub use memory::MemoryStore;
-pub use redis::{RedisOptions, RedisOptionsError, RedisStore};
+pub use redis::{CapNow, ClaimNow, RedisOptions, RedisOptionsError, RedisStore, Standing, look};
 
 /// A store's answer for one account.
 #[derive(Debug, Clone, PartialEq, Eq)]

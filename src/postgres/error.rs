@@ -35,16 +35,28 @@ pub fn records_error(error: &Error) -> RecordsError {
 #[must_use]
 pub fn explain(error: &Error) -> String {
     match error {
-        Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => "no answer in time".into(),
-        Error::Io(error) => format!("the connection failed: {}", error.kind()),
-        Error::Tls(_) => "no TLS connection can be made (sslmode and sslrootcert in database.url; \
-             is the server's certificate one that this system trusts?)"
-            .into(),
+        Error::Io(error) => explain_connection(error.kind()),
+        Error::Tls(_) => NO_TLS.into(),
         Error::Configuration(_) => "a parameter of database.url cannot be used".into(),
         Error::PoolTimedOut => "no connection in time".into(),
         Error::Protocol(_) => "it does not speak as PostgreSQL does".into(),
         Error::Database(error) => explain_answer(&**error),
         _ => "its answer is not what was expected".into(),
+    }
+}
+
+const NO_TLS: &str = "no TLS connection can be made: look at sslmode in database.url, and at \
+    sslrootcert, which names the certificate of an authority that is not a public one";
+
+fn explain_connection(kind: io::ErrorKind) -> String {
+    match kind {
+        io::ErrorKind::TimedOut => "no answer in time".into(),
+        // What rustls says of certificates comes as this.
+        io::ErrorKind::InvalidData => NO_TLS.into(),
+        io::ErrorKind::NotFound => {
+            "there is no such file: the socket, or what sslrootcert, sslcert or sslkey names".into()
+        }
+        kind => format!("the connection failed: {kind}"),
     }
 }
 
@@ -58,8 +70,9 @@ fn explain_answer(error: &dyn DatabaseError) -> String {
         Condition::ReadOnly => "it takes no writes: is it a standby? (SQLSTATE 25006)".into(),
         Condition::NoTable => "a table or column is missing: run `lanekeeper migrate`".into(),
         Condition::Statements => {
-            "prepared statements get lost: behind a PgBouncer older than 1.21, add \
-             ?statement-cache-capacity=0 to database.url"
+            "prepared statements get lost: a PgBouncer in transaction mode must be \
+             1.21 or newer, with max_prepared_statements above 0; or name PostgreSQL itself in \
+             database.url"
                 .into()
         }
         Condition::Other => format!("it answers with an error (SQLSTATE {code})"),

@@ -57,7 +57,7 @@ pub enum MigrationsError {
         why: String,
     },
     /// The database did not answer as it should.
-    #[error("the database's schema cannot be brought up to date: {0}")]
+    #[error("the database cannot be used: {0}")]
     Database(String),
 }
 

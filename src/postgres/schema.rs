@@ -71,12 +71,19 @@ impl Schema {
 /// An applied migration as sqlx writes it down: version, description, checksum.
 type Applied = (i64, String, Vec<u8>);
 
-/// These queries are not checked when compiled: sqlx's own table is not among our migrations.
 async fn applied(connection: &mut PgConnection) -> Result<Vec<Applied>, sqlx::Error> {
-    let table = sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL");
-    if !table.fetch_one(&mut *connection).await? {
+    // Asked of the catalogue, not by `to_regclass`: within a transaction that remembers what was not
+    // there when it was first asked.
+    let exists = sqlx::query_scalar!(
+        r#"SELECT EXISTS (
+               SELECT FROM pg_class
+               WHERE relname = '_sqlx_migrations' AND pg_table_is_visible(oid)
+           ) AS "exists!""#
+    );
+    if !exists.fetch_one(&mut *connection).await? {
         return Ok(Vec::new());
     }
+    // Not checked when compiled: this table is sqlx's own and not among our migrations.
     let rows = sqlx::query_as("SELECT version, description, checksum FROM _sqlx_migrations");
     rows.fetch_all(connection).await
 }

@@ -22,6 +22,26 @@ pub enum UnknownAccount {
     Refuse,
 }
 
+impl UnknownAccount {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Default, Self::Refuse];
+
+    /// The spelling in settings, tables and commands.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Refuse => "refuse",
+        }
+    }
+
+    /// Reads a policy's name; exact spelling.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.as_str() == text)
+    }
+}
+
 /// The budget and reserve of one account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountBudget {
@@ -42,13 +62,8 @@ pub struct Accounts {
 
 impl Accounts {
     pub(super) fn read(section: &Section<'_>, lanes: &Lanes) -> Result<Self, SettingsError> {
-        let unknown = section.choice(
-            "unknown",
-            &[
-                ("default", UnknownAccount::Default),
-                ("refuse", UnknownAccount::Refuse),
-            ],
-        )?;
+        let unknown = UnknownAccount::ALL.map(|policy| (policy.as_str(), policy));
+        let unknown = section.choice("unknown", &unknown)?;
         let mut overrides = BTreeMap::new();
         if let Some(table) = section.table("overrides") {
             read_overrides(table, "accounts.overrides", lanes, &mut overrides)?;

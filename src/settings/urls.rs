@@ -26,9 +26,6 @@ pub enum UrlError {
     /// How a connection to PostgreSQL is secured.
     #[error("one of disable, allow, prefer, require, verify-ca, verify-full for sslmode")]
     SslMode,
-    /// How many prepared statements a connection to PostgreSQL keeps.
-    #[error("a whole number from 0 to 65535 for statement-cache-capacity")]
-    StatementCache,
     /// The Redis database.
     #[error("the number of a Redis database after the host, such as /0")]
     Database,
@@ -57,8 +54,8 @@ const SSL_MODES: [&str; 6] = [
     "verify-ca",
     "verify-full",
 ];
-const POSTGRES_PARAMETERS: &str = "sslmode, sslrootcert, sslcert, sslkey, application_name, options \
-    and statement-cache-capacity";
+const POSTGRES_PARAMETERS: &str =
+    "sslmode, sslrootcert, sslcert, sslkey, application_name and options";
 
 /// Where the broker is.
 #[derive(Clone, PartialEq, Eq)]
@@ -134,16 +131,8 @@ impl PostgresUrl {
         for (name, value) in url.query_pairs() {
             match &*name {
                 "sslmode" if !SSL_MODES.contains(&&*value) => return Err(UrlError::SslMode),
-                "statement-cache-capacity" if value.parse::<u16>().is_err() => {
-                    return Err(UrlError::StatementCache);
-                }
-                "sslmode"
-                | "sslrootcert"
-                | "sslcert"
-                | "sslkey"
-                | "application_name"
-                | "options"
-                | "statement-cache-capacity" => {}
+                "sslmode" | "sslrootcert" | "sslcert" | "sslkey" | "application_name"
+                | "options" => {}
                 "connect_timeout" => return Err(UrlError::Timings(POSTGRES_TIMINGS)),
                 _ => return Err(UrlError::Query(POSTGRES_PARAMETERS)),
             }
@@ -374,7 +363,7 @@ mod tests {
     #[test]
     fn parameters_of_libpq_that_have_an_effect_are_taken() {
         let url = "postgresql://user:S3NT@host:6432/lane%20keeper?sslmode=verify-full\
-                   &options=-c%20search_path%3Dlanes&statement-cache-capacity=0";
+                   &options=-c%20search_path%3Dlanes";
         let url = PostgresUrl::parse(url).unwrap();
         assert_eq!(url.to_string(), "postgresql://host:6432/lane%20keeper");
         assert!(PostgresUrl::parse("postgres://user@%2Frun%2Fpostgresql/lanes").is_ok());
@@ -385,10 +374,6 @@ mod tests {
             ),
             ("postgres://host?sslmode=on", "verify-full"),
             ("postgres://host?password=S3NT", "no query parameters but"),
-            (
-                "postgres://host?statement-cache-capacity=S3NT",
-                "from 0 to 65535",
-            ),
             ("postgres://host/%ff", "percent-encoded"),
             ("postgres:///base", "a URL such as"),
             ("mysql://host", "postgres:// or postgresql://"),

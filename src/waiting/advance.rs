@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sqlx::{PgConnection, PgPool};
 
-use super::line::{Line, micros};
+use super::line::{Line, STATEMENT_LIMIT, micros};
 use super::turns::span;
 
 /// What is released needs at most this long at the ceiling's rate.
@@ -46,13 +46,15 @@ pub(super) async fn hold(
     let held = sqlx::query!(
         r#"
         SELECT (extract(epoch FROM released_until - clock_timestamp()) * 1000000)::bigint AS "ahead_us!",
-            set_config('idle_in_transaction_session_timeout', $3, true) AS patience
+            set_config('idle_in_transaction_session_timeout', $3, true) AS patience,
+            set_config('statement_timeout', $4, true) AS statement_limit
         FROM release_pace WHERE account_id = $1 AND lane = $2
         FOR UPDATE SKIP LOCKED
         "#,
         line.account.as_str(),
         line.lane.as_str(),
         PATIENCE,
+        STATEMENT_LIMIT,
     );
     let held = held.fetch_optional(connection).await?;
     Ok(held.map(|row| micros(row.ahead_us)))
@@ -70,12 +72,12 @@ pub(super) async fn released(
     let released = sqlx::query!(
         "WITH gone AS (DELETE FROM waiting WHERE row_number = ANY($1))
          UPDATE release_pace
-         SET released_until = greatest(released_until, clock_timestamp()) + $4 * interval '1 us'
+         SET released_until = greatest(released_until, clock_timestamp()) + $4::bigint * interval '1 us'
          WHERE account_id = $2 AND lane = $3",
         rows,
         line.account.as_str(),
         line.lane.as_str(),
-        span as i64,
+        span,
     );
     released.execute(connection).await?;
     Ok(())

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 
 use crate::domain::{AccountId, Lane};
+
+/// How long one statement of a releaser may take.
+pub(super) const STATEMENT_LIMIT: &str = "5s";
 
 /// What waits of one account in one lane. In drain order of the lanes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,16 +31,30 @@ pub(super) struct Calling {
 /// The lines that may have something to release, found by leaps from line to line: what waits in
 /// between is not read.
 pub(super) async fn calling(pool: &PgPool) -> Result<BTreeMap<Line, Calling>, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    take_time(&mut transaction).await?;
     let mut lines: BTreeMap<Line, Calling> = BTreeMap::new();
-    for (line, ahead) in due(pool).await? {
+    for (line, ahead) in due(&mut transaction).await? {
         let calling = lines.entry(line).or_default();
         (calling.due, calling.ahead) = (true, ahead);
     }
-    for (line, ahead) in paused(pool).await? {
+    for (line, ahead) in paused(&mut transaction).await? {
         let calling = lines.entry(line).or_default();
         (calling.paused, calling.ahead) = (true, ahead);
     }
+    transaction.commit().await?;
     Ok(lines)
+}
+
+/// Looking may take longer than what a pool allows for other questions: where very many rows were
+/// released and have not been vacuumed away yet, it has to pass them all.
+async fn take_time(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let limit = sqlx::query!(
+        "SELECT set_config('statement_timeout', $1, true)",
+        STATEMENT_LIMIT
+    );
+    limit.fetch_one(connection).await?;
+    Ok(())
 }
 
 /// A line, and how far ahead it is.
@@ -65,7 +82,7 @@ pub(super) fn micros(span: i64) -> Duration {
     Duration::from_micros(u64::try_from(span).unwrap_or(0))
 }
 
-async fn due(pool: &PgPool) -> Result<Vec<Found>, sqlx::Error> {
+async fn due(connection: &mut PgConnection) -> Result<Vec<Found>, sqlx::Error> {
     let found = sqlx::query_as!(
         FoundRow,
         r#"
@@ -85,11 +102,11 @@ async fn due(pool: &PgPool) -> Result<Vec<Found>, sqlx::Error> {
         WHERE due_at <= now()
         "#
     );
-    let found = found.fetch_all(pool).await?;
+    let found = found.fetch_all(connection).await?;
     found.into_iter().map(FoundRow::read).collect()
 }
 
-async fn paused(pool: &PgPool) -> Result<Vec<Found>, sqlx::Error> {
+async fn paused(connection: &mut PgConnection) -> Result<Vec<Found>, sqlx::Error> {
     let found = sqlx::query_as!(
         FoundRow,
         r#"
@@ -110,6 +127,6 @@ async fn paused(pool: &PgPool) -> Result<Vec<Found>, sqlx::Error> {
         FROM heads LEFT JOIN release_pace USING (account_id, lane)
         "#
     );
-    let found = found.fetch_all(pool).await?;
+    let found = found.fetch_all(connection).await?;
     found.into_iter().map(FoundRow::read).collect()
 }

@@ -22,8 +22,8 @@ use crate::telemetry::{ReleaseTrouble, Telemetry};
 /// The pause between rounds when there is nothing more to do.
 const ROUND: Duration = Duration::from_millis(250);
 
-/// A pause is at least so many times as long as looking for work took: however much waits, looking
-/// takes no more than a fifth of one connection's time.
+/// A pause is at least so many times as long as it took to find nothing to release: however much
+/// waits, looking takes no more than a fifth of one connection's time.
 const REST: u32 = 4;
 
 /// Lines that have their turn at once: one whose publish takes long does not keep the others waiting.
@@ -31,7 +31,7 @@ const REST: u32 = 4;
 const TURNS_AT_ONCE: usize = 4;
 
 /// How long looking for work may take.
-const LOOK_LIMIT: Duration = Duration::from_secs(5);
+const LOOK_LIMIT: Duration = Duration::from_secs(10);
 
 /// How often the waiting jobs are counted.
 const CENSUS: Duration = Duration::from_secs(15);
@@ -51,6 +51,28 @@ pub struct Releaser<B> {
     trouble: Option<ReleaseTrouble>,
     retry: Retry,
     counted: Option<Instant>,
+}
+
+/// What a round came to.
+enum Round {
+    /// There is more to be done at once.
+    MoreAtOnce,
+    /// Something has gone.
+    Released,
+    /// Nothing was to be done.
+    Nothing,
+}
+
+impl Round {
+    fn of(served: &[Served]) -> Self {
+        if served.iter().any(|served| served.more) {
+            Self::MoreAtOnce
+        } else if served.iter().any(|served| served.released > 0) {
+            Self::Released
+        } else {
+            Self::Nothing
+        }
+    }
 }
 
 impl<B: Broker> Releaser<B> {
@@ -100,17 +122,16 @@ impl<B: Broker> Releaser<B> {
         let Ok(Ok(lines)) = timeout(LOOK_LIMIT, self.look()).await else {
             return self.failed(ReleaseTrouble::Database);
         };
-        let rest = REST * began.elapsed();
-        match self.serve(lines, stop).await {
-            Ok(more) => {
-                self.went_well();
-                if more {
-                    Duration::ZERO
-                } else {
-                    rest.max(ROUND)
-                }
-            }
-            Err(trouble) => self.failed(trouble),
+        let looked = began.elapsed();
+        let round = match self.serve(lines, stop).await {
+            Ok(round) => round,
+            Err(trouble) => return self.failed(trouble),
+        };
+        self.went_well();
+        match round {
+            Round::MoreAtOnce => Duration::ZERO,
+            Round::Released => ROUND.max(REST * looked),
+            Round::Nothing => ROUND.max(REST * began.elapsed()),
         }
     }
 
@@ -129,12 +150,12 @@ impl<B: Broker> Releaser<B> {
         line::calling(pool).await
     }
 
-    /// Gives every line its turn. Says whether there is more to do at once.
+    /// Gives every line its turn.
     async fn serve(
         &mut self,
         lines: BTreeMap<Line, Calling>,
         stop: &CancellationToken,
-    ) -> Result<bool, ReleaseTrouble> {
+    ) -> Result<Round, ReleaseTrouble> {
         // After a failure no further turn begins; those that have begun come to their end.
         let over = stop.child_token();
         let turns: Vec<_> = self
@@ -149,12 +170,12 @@ impl<B: Broker> Releaser<B> {
         let turns = stream::iter(turns).buffer_unordered(TURNS_AT_ONCE);
         let served: Vec<Served> = turns.collect().await;
         let trouble = served.iter().find_map(|served| served.trouble);
-        let more = served.iter().any(|served| served.more);
+        let round = Round::of(&served);
         let places = served.into_iter();
         let places = places.filter_map(|served| Some((served.line, served.place?)));
         // Lines that have left no place have nothing paused any more, or begin anew.
         self.places = places.collect();
-        trouble.map_or(Ok(more), Err)
+        trouble.map_or(Ok(round), Err)
     }
 
     /// Transactional lines first, and otherwise in any order, so that replicas do not follow on each

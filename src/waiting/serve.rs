@@ -43,6 +43,8 @@ pub(super) struct Served {
     pub line: Line,
     /// After which group its paused jobs are looked at next; `None`: from the start.
     pub place: Option<String>,
+    /// Rows that have gone.
+    pub released: usize,
     /// Whether more of it may be released at once.
     pub more: bool,
     pub trouble: Option<ReleaseTrouble>,
@@ -69,6 +71,7 @@ impl<B: Broker> Service<B> {
         let mut served = Served {
             line,
             place,
+            released: 0,
             more: false,
             trouble: None,
         };
@@ -94,6 +97,7 @@ impl<B: Broker> Service<B> {
 
     fn take_stock(&self, served: &mut Served, turn: Turn, over: &CancellationToken) {
         self.telemetry.released(served.line.lane, turn.released);
+        served.released = turn.released;
         served.more = turn.full && turn.released > 0;
         if turn.unconfirmed > 0 {
             served.trouble = Some(ReleaseTrouble::Broker);

@@ -9,6 +9,7 @@ use sqlx::Executor as _;
 use tokio::time::Instant;
 
 use crate::support::postgres::{PrivatePostgres, TestDatabase, database_settings};
+use crate::support::redis::RedisServer;
 use crate::support::road::Road;
 use crate::support::{amqp_url, eventually, redis_url};
 
@@ -177,12 +178,17 @@ async fn sessions_carry_the_programs_name() {
 }
 
 fn check(url: &str) -> String {
+    check_with(url, &[])
+}
+
+fn check_with(url: &str, settings: &[(&str, &str)]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_lanekeeper"))
         .arg("check")
         .env_clear()
         .env("LANEKEEPER__AMQP__URL", amqp_url())
         .env("LANEKEEPER__REDIS__URL", redis_url())
         .env("LANEKEEPER__DATABASE__URL", url)
+        .envs(settings.iter().copied())
         .output()
         .unwrap();
     String::from_utf8(output.stdout).unwrap()
@@ -202,6 +208,12 @@ async fn check_says_whether_the_schema_is_up_to_date() {
         found.contains("behind: run `lanekeeper migrate`"),
         "{found}"
     );
+    let found = check_with(empty.url(), &[("LANEKEEPER__DATABASE__MIGRATE", "true")]);
+    assert!(found.contains("ok    database"), "{found}");
+    assert!(
+        found.contains("which a worker that starts will apply"),
+        "{found}"
+    );
 }
 
 #[tokio::test]
@@ -217,7 +229,8 @@ async fn check_names_what_is_wrong_and_shows_no_secret() {
     let no_database = check(url.as_str());
     let expected = "/nowhere: the database does not exist; create it first";
     assert!(no_database.contains(expected), "{no_database}");
-    let another = redis_url().replace("redis://", "postgres://user:S3NTINEL@");
+    let redis = RedisServer::start().await;
+    let another = format!("postgres://user:S3NTINEL@127.0.0.1:{}", redis.port());
     let another = check(&another);
     assert!(another.contains("is this a Redis port?"), "{another}");
     for text in [wrong_password, no_database, another] {

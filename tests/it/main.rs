@@ -5,6 +5,7 @@
     reason = "a panic in a test is its report"
 )]
 
+mod accounts;
 mod batch_files;
 mod carriers;
 mod client;
@@ -13,8 +14,10 @@ mod dead;
 mod demo;
 mod deploy;
 mod enqueue;
+mod explain;
 mod gates;
 mod intake;
+mod ledger;
 mod meter;
 mod migrations;
 mod operations;
@@ -25,3 +28,4 @@ mod scenarios;
 mod schemas;
 mod settings;
 mod support;
+mod waiting;

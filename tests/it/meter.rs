@@ -2,11 +2,17 @@
 
 #[path = "meter/behaviour.rs"]
 mod behaviour;
+#[path = "meter/caps.rs"]
+mod caps;
 #[path = "meter/faults.rs"]
 mod faults;
 #[path = "meter/keys.rs"]
 mod keys;
 #[path = "meter/model.rs"]
 mod model;
+#[path = "meter/sets.rs"]
+mod sets;
+#[path = "meter/targets.rs"]
+mod targets;
 #[path = "meter/world.rs"]
 mod world;

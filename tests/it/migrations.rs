@@ -4,9 +4,9 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use lanekeeper::postgres::{self, MIGRATIONS, MigrationsError, Schema};
+use lanekeeper::postgres::{self, MIGRATIONS};
 use serde_json::Value;
-use sqlx::{Connection as _, Executor as _, PgConnection};
+use sqlx::Executor as _;
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -238,20 +238,4 @@ async fn a_database_that_cannot_be_used_is_named_without_its_secrets() {
     let unanswered = lanekeeper(&["migrate"], Some(&url)).await;
     let text = errors(&unanswered);
     assert!(text.contains("no answer in time"), "{text}");
-}
-
-/// A table that others use must not be waited for until everybody else waits behind the migration.
-#[tokio::test]
-async fn the_schema_can_be_looked_at_while_another_process_migrates() {
-    let database = TestDatabase::empty().await;
-    let mut first = PgConnection::connect(database.url()).await.unwrap();
-    let mut migrating = first.begin().await.unwrap();
-    postgres::migrate(&mut migrating).await.unwrap();
-    let mut second = PgConnection::connect(database.url()).await.unwrap();
-    let schema = Schema::look(&mut second).await.unwrap();
-    assert_eq!(schema.pending.len(), known().len());
-    let waiting = tokio::spawn(async move { postgres::migrate(&mut second).await });
-    migrating.commit().await.unwrap();
-    let done: Result<_, MigrationsError> = waiting.await.unwrap();
-    assert_eq!(done, Ok(Vec::new()));
 }

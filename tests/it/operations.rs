@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use lanekeeper::dispatch::ports::WaitReason;
 use lanekeeper::domain::{Lane, Limit, MeterMode, Outcome};
 use lanekeeper::meter::StoreError;
 use lanekeeper::ops::server::MAX_CONNECTIONS;
@@ -184,6 +185,8 @@ async fn a_fresh_process_shows_every_series_at_zero() {
             "lanekeeper_retries_total",
             "lanekeeper_parks_total",
             "lanekeeper_caps_unchecked_total",
+            "lanekeeper_released_total",
+            "lanekeeper_waiting",
             "lanekeeper_in_flight",
             "lanekeeper_oldest_seconds",
         ] {
@@ -192,6 +195,12 @@ async fn a_fresh_process_shows_every_series_at_zero() {
         for limit in ["lane", "number", "service", "claim"] {
             zero(format!(
                 "lanekeeper_sheds_total{{lane=\"{lane}\",limit=\"{limit}\"}}"
+            ));
+        }
+        for reason in WaitReason::ALL {
+            let reason = reason.as_str();
+            zero(format!(
+                "lanekeeper_waits_total{{lane=\"{lane}\",reason=\"{reason}\"}}"
             ));
         }
         for why in StoreError::ALL {
@@ -215,7 +224,20 @@ async fn a_fresh_process_shows_every_series_at_zero() {
             "lanekeeper_unrecognised_hints_total{{field=\"{field}\"}}"
         ));
     }
-    zero("lanekeeper_publish_failures_total".to_owned());
+    for cause in ["broker", "database"] {
+        zero(format!(
+            "lanekeeper_release_failures_total{{cause=\"{cause}\"}}"
+        ));
+    }
+    for name in [
+        "lanekeeper_publish_failures_total",
+        "lanekeeper_ledger_lost_total",
+        "lanekeeper_ledger_behind",
+        "lanekeeper_ledger_waiting",
+        "lanekeeper_database_away",
+    ] {
+        zero(name.to_owned());
+    }
     zero("lanekeeper_meter_mode{mode=\"local\"}".to_owned());
     expected.insert(
         "lanekeeper_meter_mode{mode=\"shared\"}".to_owned(),

@@ -43,7 +43,7 @@ async fn ask(settings: &Database) -> Result<String, String> {
         Err(error @ sqlx::Error::Database(_)) => return Err(explain(&error)),
         Err(error) => return Err(doubt(url, explain(&error)).await),
     };
-    let report = report(&mut connection, settings.timeout).await;
+    let report = report(&mut connection, settings).await;
     let _ = connection.close().await;
     report
 }
@@ -55,38 +55,48 @@ async fn doubt(url: &Url, error: String) -> String {
     }
 }
 
-async fn report(connection: &mut PgConnection, limit: Duration) -> Result<String, String> {
+async fn report(connection: &mut PgConnection, settings: &Database) -> Result<String, String> {
+    let answer = time(connection, settings.timeout).await?;
+    let schema = Schema::look(connection).await;
+    let schema = schema.map_err(|error| format!("its list of migrations: {}", explain(&error)))?;
+    let schema = judge(&schema, settings.migrate)?;
+    Ok(format!("{answer}; {schema}"))
+}
+
+/// Asks which version it is, and measures how long the answer takes.
+async fn time(connection: &mut PgConnection, limit: Duration) -> Result<String, String> {
     let asked = Instant::now();
     let version = server_version(connection).await;
     let took = asked.elapsed();
     let version = version.map_err(|error| explain(&error))?;
-    let millis = took.as_secs_f64() * 1_000.0;
     if version < OLDEST {
         return Err(format!(
             "is PostgreSQL {version}, and {OLDEST} or newer is needed"
         ));
     }
+    let millis = took.as_secs_f64() * 1_000.0;
     if took > limit {
         let allowed = limit.as_millis();
         return Err(format!(
             "answers in {millis:.1} ms; database.timeout_ms allows {allowed}"
         ));
     }
-    let schema = Schema::look(connection).await;
-    let schema = schema.map_err(|error| format!("its list of migrations: {}", explain(&error)))?;
-    let schema = judge(&schema)?;
-    Ok(format!(
-        "PostgreSQL {version} answers in {millis:.1} ms; {schema}"
-    ))
+    Ok(format!("PostgreSQL {version} answers in {millis:.1} ms"))
 }
 
-fn judge(schema: &Schema) -> Result<&'static str, String> {
+fn judge(schema: &Schema, will_migrate: bool) -> Result<String, String> {
     schema.refuse_changed().map_err(|error| error.to_string())?;
-    match (schema.pending.len(), schema.unknown.len()) {
-        (0, 0) => Ok("its schema is up to date"),
-        (0, _) => Ok("its schema is newer than this program, which works with it"),
-        (pending, _) => Err(format!(
-            "its schema is {pending} migrations behind: run `lanekeeper migrate`"
-        )),
+    let behind = match schema.pending.len() {
+        0 if schema.unknown.is_empty() => return Ok("its schema is up to date".to_owned()),
+        0 => {
+            let newer = "its schema is newer than this program, which works with it";
+            return Ok(newer.to_owned());
+        }
+        1 => "its schema is 1 migration behind".to_owned(),
+        pending => format!("its schema is {pending} migrations behind"),
+    };
+    if will_migrate {
+        return Ok(format!("{behind}, which a worker that starts will apply"));
     }
+    Err(format!("{behind}: run `lanekeeper migrate`"))
 }

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 
 use crate::intake::dead::{Digest, Facts};
 
-use super::age;
 use super::line::age as age_of;
 use super::problem::Problem;
+use crate::cli::age;
 
 /// How old the messages are.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]

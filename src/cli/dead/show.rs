@@ -11,13 +11,14 @@ use serde::Serialize;
 use crate::domain::Region;
 use crate::intake::dead::{DeadQueue, Fate, Letter};
 
+use super::CARRIED_OUT;
 use super::line::{BodyLine, Line, age};
 use super::pretty::pretty;
 use super::problem::Problem;
 use super::reading::Reading;
 use super::report::{interrupted, print, print_bytes};
 use super::select::Resolving;
-use super::{CARRIED_OUT, age as ages};
+use crate::cli::age as ages;
 use crate::cli::escape;
 
 /// What to show.

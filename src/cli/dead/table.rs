@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use crate::intake::dead::Facts;
 
-use super::age;
 use super::line::age as age_of;
+use crate::cli::age;
 use crate::cli::escape;
 
 const HEAD: [&str; 7] = [

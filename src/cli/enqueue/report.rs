@@ -8,10 +8,10 @@ use serde::Serialize;
 use crate::batch::{RowError, is_standard_input};
 
 use super::counts::Counts;
-use super::progress::per_second;
 use super::refusal::Refusal;
 use super::state::State;
 use super::transfer::{Outcome, Stopped};
+use crate::cli::progress::per_second;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

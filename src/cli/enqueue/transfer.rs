@@ -15,9 +15,9 @@ use crate::intake::Feed;
 
 use super::counts::Counts;
 use super::keeper::Keeper;
-use super::progress::Progress;
 use super::publish::{Done, publish};
 use super::reading::{After, CHUNKS, read};
+use crate::cli::progress::Progress;
 
 /// Chunks that are read ahead.
 const AHEAD: usize = 2;

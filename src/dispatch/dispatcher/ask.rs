@@ -48,7 +48,7 @@ impl<M: Meter, K: Clock, R: Records> Desk<M, K, R> {
             }
         };
         let (passed, turned) = self.gate(asked, &facts);
-        let (requests, tries) = requests(lane, passed);
+        let (requests, tries) = requests(passed);
         let answers = if requests.is_empty() {
             Vec::new()
         } else {
@@ -105,7 +105,7 @@ impl<M: Meter, K: Clock, R: Records> Desk<M, K, R> {
 }
 
 /// What the meter is asked, by account, and the tries in the same order.
-fn requests(lane: Lane, passed: Vec<Asked>) -> (Vec<AccountRequest>, Vec<Try>) {
+fn requests(passed: Vec<Asked>) -> (Vec<AccountRequest>, Vec<Try>) {
     let mut places: HashMap<_, usize> = HashMap::new();
     let mut requests: Vec<AccountRequest> = Vec::new();
     let mut by_account: Vec<Vec<Try>> = Vec::new();
@@ -126,20 +126,30 @@ fn requests(lane: Lane, passed: Vec<Asked>) -> (Vec<AccountRequest>, Vec<Try>) {
             by_account.push(Vec::new());
             requests.len() - 1
         });
-        let caps = caps_of(&in_hand.job, &policy);
-        in_hand.caps = caps.iter().map(|cap| cap.key.clone()).collect();
-        requests[place].jobs.push(JobRequest {
-            id: in_hand.job.head.id.clone(),
-            lane,
-            try_id,
-            claim_for,
-            caps,
-            number: target(policy.number_ceiling(&in_hand.job)),
-            service: target(policy.service_ceiling(&in_hand.job)),
-        });
+        let request = job_request(&in_hand.job, &policy, try_id, claim_for);
+        in_hand.caps = request.caps.iter().map(|cap| cap.key.clone()).collect();
+        requests[place].jobs.push(request);
         by_account[place].push(Try { in_hand, try_id });
     }
     (requests, by_account.into_iter().flatten().collect())
+}
+
+/// What the meter is asked about a job.
+pub(crate) fn job_request(
+    job: &Job,
+    policy: &AccountPolicy,
+    try_id: TryId,
+    claim_for: Duration,
+) -> JobRequest {
+    JobRequest {
+        id: job.head.id.clone(),
+        lane: job.lane(),
+        try_id,
+        claim_for,
+        caps: caps_of(job, policy),
+        number: target(policy.number_ceiling(job)),
+        service: target(policy.service_ceiling(job)),
+    }
 }
 
 /// The frequency caps that a job must pass.

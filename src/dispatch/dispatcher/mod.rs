@@ -41,6 +41,7 @@ use crate::domain::{AccountId, Lane, Outcome};
 use crate::gates::TurnedAway;
 use crate::telemetry::Telemetry;
 use ask::caps_of;
+pub(crate) use ask::job_request;
 use lanes::Lanes;
 
 /// How long after the broker would not take a job back its fate is decided anew.

@@ -101,6 +101,9 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
                 in_hand,
             });
         }
+        if asked.is_empty() {
+            return;
+        }
         let desk = Desk {
             meter: Arc::clone(&self.world.meter),
             clock: Arc::clone(&self.world.clock),

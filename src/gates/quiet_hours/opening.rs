@@ -1,4 +1,4 @@
-//! One window in one zone: whether it is open, and when it opens.
+//! One window in one zone: whether it is open, and when it may open.
 
 use jiff::{Timestamp, tz::TimeZone};
 
@@ -9,29 +9,19 @@ pub(super) fn is_open(window: SendWindow, zone: &TimeZone, at: Timestamp) -> boo
     window.allows(zone.to_datetime(at).time())
 }
 
-/// The first instant after `closed` at which the zone's wall clock is within the window; `closed`
-/// is an instant at which it is not. `None` only at the end of time.
+/// The next instant at which the window may open, where it is closed at `closed`. Up to then it stays
+/// closed. `None` only at the end of time.
 ///
-/// Between two transitions of a zone its clock runs evenly, so that the start of the window is
-/// found by adding. A transition before that may open the window by a jump of the clock, onwards
-/// or back, or move its start.
-pub(super) fn next_opening(
+/// Between two changes of a zone's clock the clock runs evenly, so that the start of the window is
+/// found by adding. A change before that comes first: by its jump, onwards or back, the clock may
+/// get into the window, or nearer to its start, or further from it.
+pub(super) fn may_open_at(
     window: SendWindow,
     zone: &TimeZone,
     closed: Timestamp,
 ) -> Option<Timestamp> {
-    let mut from = closed;
-    loop {
-        let start = from
-            .checked_add(window.until_start(zone.to_datetime(from).time()))
-            .ok()?;
-        let transition = zone.following(from).next().map(|next| next.timestamp());
-        match transition {
-            Some(transition) if transition <= start => from = transition,
-            _ => return Some(start),
-        }
-        if is_open(window, zone, from) {
-            return Some(from);
-        }
-    }
+    let ahead = window.until_start(zone.to_datetime(closed).time());
+    let start = closed.checked_add(ahead).ok()?;
+    let change = zone.following(closed).next();
+    Some(change.map_or(start, |change| change.timestamp().min(start)))
 }

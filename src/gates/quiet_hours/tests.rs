@@ -23,12 +23,14 @@ const ZONES: [(&str, usize); 11] = [
     ("America/Phoenix", 0),
 ];
 
-/// By day, by night, all day, and within the hour that a change of clocks skips or repeats.
-const WINDOWS: [&str; 7] = [
+/// By day, by night, all day, and in the hour that a change of clocks skips or repeats: from its very
+/// start, within it, and all but it.
+const WINDOWS: [&str; 8] = [
     "08:00-21:00",
     "09:00-21:00",
     "21:00-07:00",
     "00:00-24:00",
+    "02:00-03:00",
     "02:10-02:50",
     "01:20-01:40",
     "02:15-01:45",

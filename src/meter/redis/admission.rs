@@ -33,10 +33,17 @@ pub(super) fn call(options: &RedisOptions, request: &AccountRequest) -> Call {
 /// An admission that does all that admissions do, and stands in nobody's way.
 pub(super) fn probe(options: &RedisOptions) -> Call {
     let keys = Keys::of(options, PROBE_ACCOUNT);
-    let args = ["1000", "0", "1", "1000000000", "0", "0"];
+    let args = [
+        "1000 1",
+        "1 1000000000",
+        "1 1000000000 1000",
+        "1 probe 1 0 1 1",
+        "1 1000000000 0 0",
+    ];
+    let words = args.iter().flat_map(|words| words.split(' '));
     Call {
-        keys: vec![keys.counter(), keys.claim_of("probe")],
-        args: args.map(str::to_owned).to_vec(),
+        keys: keys.of_probe(),
+        args: words.map(str::to_owned).collect(),
     }
 }
 

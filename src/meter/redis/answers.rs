@@ -68,7 +68,7 @@ fn read_capped(job: &JobRequest, place: u64, until_ms: u64) -> Option<Verdict> {
 
 /// Reads a claim of the form `S<at>:<carrier>[:<carrier_ref>]`. Parts that cannot be read are left
 /// empty: even then the job was sent, and must not be sent again.
-fn read_sent(claim: &[u8]) -> SentRecord {
+pub(super) fn read_sent(claim: &[u8]) -> SentRecord {
     let text = String::from_utf8_lossy(claim);
     let mut parts = text.trim_start_matches('S').splitn(3, ':');
     SentRecord {

@@ -24,12 +24,7 @@ impl Keys {
 
     /// A job's claim.
     pub(super) fn claim(&self, id: &JobId) -> String {
-        self.claim_of(id.as_str())
-    }
-
-    /// The claim of whatever has this id.
-    pub(super) fn claim_of(&self, id: &str) -> String {
-        [&self.claims, id].concat()
+        [&self.claims, id.as_str()].concat()
     }
 
     /// The counter of a sender number or a messaging service, by the limit that it sheds by.
@@ -40,5 +35,12 @@ impl Keys {
     /// The set of a frequency cap.
     pub(super) fn cap(&self, key: &CapKey) -> String {
         format!("{}cap:{}:{}", self.account, key.cap, key.recipient)
+    }
+
+    /// One key of each kind: counter, claim, counter of a number, set of a cap.
+    pub(super) fn of_probe(&self) -> Vec<String> {
+        let own = ["claim:probe", "number:probe", "cap:probe:probe"];
+        let own = own.map(|name| [&self.account, name].concat());
+        std::iter::once(self.counter()).chain(own).collect()
     }
 }

@@ -6,6 +6,7 @@ mod conclusions;
 mod errors;
 mod keys;
 mod link;
+mod look;
 mod options;
 mod scripts;
 
@@ -15,6 +16,7 @@ use super::{CounterStore, StoreAnswer, StoreError};
 use crate::dispatch::ports::{AccountRequest, Conclusion};
 use deadpool_redis::redis::Value;
 use link::{Link, Open};
+pub use look::{CapNow, ClaimNow, Standing, look};
 pub use options::{RedisOptions, RedisOptionsError};
 use scripts::{Call, Script};
 

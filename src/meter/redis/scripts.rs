@@ -5,7 +5,11 @@ use std::time::Duration;
 
 use deadpool_redis::redis::{Cmd, cmd};
 
-const ADMIT: &str = concat!(include_str!("../claims.lua"), include_str!("../admit.lua"));
+const ADMIT: &str = concat!(
+    include_str!("../claims.lua"),
+    include_str!("../limits.lua"),
+    include_str!("../admit.lua")
+);
 const CONCLUDE: &str = concat!(
     include_str!("../claims.lua"),
     include_str!("../conclude.lua")

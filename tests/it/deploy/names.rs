@@ -57,6 +57,7 @@ fn load(mut settings: BTreeMap<String, String>) -> Settings {
         let secret = match name.as_str() {
             "LANEKEEPER__AMQP__URL_FILE" => "amqps://user:password@rabbitmq.example/vhost",
             "LANEKEEPER__REDIS__URL_FILE" => "rediss://user:password@redis.example",
+            "LANEKEEPER__DATABASE__URL_FILE" => "postgres://user:password@postgres.example/lanes",
             _ => "a-token",
         };
         let path = secrets.path().join(name);
@@ -88,9 +89,9 @@ fn seconds(text: &str) -> Duration {
 
 #[test]
 fn every_setting_in_the_manifests_is_one() {
-    assert_eq!(settings_in(DEPLOYMENT).len(), 3);
+    assert_eq!(settings_in(DEPLOYMENT).len(), 4);
     assert_eq!(settings_in(SETTINGS).len(), 7);
-    assert_eq!(settings_in("compose.yaml").len(), 3);
+    assert_eq!(settings_in("compose.yaml").len(), 5);
     in_cluster();
     in_compose();
 }

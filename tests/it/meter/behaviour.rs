@@ -12,23 +12,6 @@ use super::world::*;
 
 const LIFE: Duration = Duration::from_secs(60);
 
-macro_rules! on_every_store {
-    ($($test:ident with claims living $life:expr;)*) => {
-        mod in_memory {
-            $(#[tokio::test(start_paused = true)]
-            async fn $test() {
-                super::$test(&super::memory($life)).await;
-            })*
-        }
-        mod in_redis {
-            $(#[tokio::test]
-            async fn $test() {
-                super::$test(&super::redis($life).await).await;
-            })*
-        }
-    };
-}
-
 on_every_store! {
     each_lane_keeps_to_its_ceiling with claims living super::LIFE;
     sheds_change_nothing with claims living super::LIFE;

@@ -2,31 +2,10 @@
 
 use std::time::Duration;
 
-use deadpool_redis::redis::{Client, FromRedisValue, aio::MultiplexedConnection, cmd};
 use lanekeeper::dispatch::ports::TryResult;
 use lanekeeper::meter::{CounterStore, RedisOptions, RedisStore};
 
 use super::world::*;
-use crate::support::redis_url;
-
-struct Raw(MultiplexedConnection);
-
-impl Raw {
-    async fn open() -> Self {
-        let client = Client::open(redis_url()).unwrap();
-        Self(client.get_multiplexed_async_connection().await.unwrap())
-    }
-
-    async fn run<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
-        let mut command = cmd(words[0]);
-        command.arg(&words[1..]);
-        command.query_async(&mut self.0).await.unwrap()
-    }
-
-    async fn left(&mut self, key: &str) -> i64 {
-        self.run(&["PTTL", key]).await
-    }
-}
 
 async fn world() -> (RedisStore, String, Raw) {
     let options = redis_options();

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use deadpool_redis::redis::{Client, FromRedisValue, aio::MultiplexedConnection, cmd};
 use jiff::Timestamp;
 use lanekeeper::dispatch::ports::{
-    AccountRequest, Clock, Conclusion, JobRequest, TryId, TryResult,
+    AccountRequest, CapKey, CapRequest, Clock, Conclusion, JobRequest, TargetCeiling, TryId,
+    TryResult,
 };
 use lanekeeper::domain::{
     AccountId, Budget, Ceilings, Counter, JobId, Lane, Limit, Reserve, Verdict,
@@ -25,6 +27,27 @@ pub const MAYBE_TWICE: Verdict = Verdict::Admitted {
 };
 pub const OVER: Verdict = Verdict::Shed(Limit::Lane);
 pub const CLAIMED: Verdict = Verdict::Shed(Limit::Claim);
+pub const OVER_NUMBER: Verdict = Verdict::Shed(Limit::Number);
+pub const OVER_SERVICE: Verdict = Verdict::Shed(Limit::Service);
+
+/// Runs each test body on the store in memory, under paused time, and on Redis.
+macro_rules! on_every_store {
+    ($($test:ident with claims living $life:expr;)*) => {
+        mod in_memory {
+            $(#[tokio::test(start_paused = true)]
+            async fn $test() {
+                super::$test(&super::memory($life)).await;
+            })*
+        }
+        mod in_redis {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test(&super::redis($life).await).await;
+            })*
+        }
+    };
+}
+pub(crate) use on_every_store;
 
 pub struct WallClock;
 
@@ -98,6 +121,37 @@ pub fn jobs(lane: Lane, count: usize) -> Vec<JobRequest> {
     (0..count).map(fresh).collect()
 }
 
+pub fn cap(name: &str, recipient: &str, limit: u32, window: Duration) -> CapRequest {
+    let key = CapKey {
+        cap: Arc::from(name),
+        recipient: Arc::from(recipient),
+    };
+    CapRequest { key, limit, window }
+}
+
+pub fn target(name: &str, per_second: u32) -> Option<TargetCeiling> {
+    let target = name.into();
+    Some(TargetCeiling { target, per_second })
+}
+
+/// A new job with these caps.
+pub fn capped_job(caps: &[CapRequest]) -> JobRequest {
+    let caps = caps.to_vec();
+    let id = format!("job-{}", number());
+    JobRequest {
+        caps,
+        ..job(&id, Transactional)
+    }
+}
+
+/// The name of the cap that turned a job away.
+pub fn full_cap(verdict: &Verdict) -> Option<&str> {
+    match verdict {
+        Verdict::Capped(capped) => Some(&capped.cap),
+        _ => None,
+    }
+}
+
 pub fn request(name: &str, budget: u64, jobs: Vec<JobRequest>) -> AccountRequest {
     AccountRequest {
         account: account(name),
@@ -128,6 +182,14 @@ pub fn conclusion(job: &JobRequest, result: TryResult) -> Conclusion {
     }
 }
 
+/// As [`conclusion`], of a job that has ended and gives up what its caps count.
+pub fn last_conclusion(job: &JobRequest, result: TryResult) -> Conclusion {
+    Conclusion {
+        frees: job.caps.iter().map(|cap| cap.key.clone()).collect(),
+        ..conclusion(job, result)
+    }
+}
+
 /// Admission of one account's jobs, budget 100.
 pub async fn admit<S: CounterStore>(store: &S, jobs: &[JobRequest]) -> (Vec<Verdict>, Counter) {
     let mut results = store.admit(&[request("acct", 100, jobs.to_vec())]).await;
@@ -146,5 +208,31 @@ pub fn again(job: &JobRequest) -> JobRequest {
     JobRequest {
         try_id: TryId(number()),
         ..job.clone()
+    }
+}
+
+/// A client of its own, beside the store.
+pub struct Raw(MultiplexedConnection);
+
+impl Raw {
+    pub async fn open() -> Self {
+        let client = Client::open(redis_url()).unwrap();
+        Self(client.get_multiplexed_async_connection().await.unwrap())
+    }
+
+    pub async fn run<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
+        let mut command = cmd(words[0]);
+        command.arg(&words[1..]);
+        command.query_async(&mut self.0).await.unwrap()
+    }
+
+    pub async fn left(&mut self, key: &str) -> i64 {
+        self.run(&["PTTL", key]).await
+    }
+
+    /// The server's time in milliseconds since the Unix epoch.
+    pub async fn now_ms(&mut self) -> u64 {
+        let (seconds, micros): (u64, u64) = self.run(&["TIME"]).await;
+        seconds * 1_000 + micros / 1_000
     }
 }

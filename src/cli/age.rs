@@ -1,4 +1,4 @@
-//! Ages: as they are typed, and as they are shown.
+//! Ages and other lengths of time: as they are typed, and as they are shown.
 
 use std::time::Duration;
 
@@ -49,6 +49,24 @@ pub(super) fn show(age: Option<Duration>) -> String {
     )
 }
 
+/// A length of whole seconds as it would be typed: `24h` is `1d`, and 90 minutes are `1h30m`.
+pub(super) fn exact(length: Duration) -> String {
+    let mut left = length.as_secs();
+    let mut text = String::new();
+    for (unit, length) in &UNITS[1..] {
+        let count = left / length;
+        left %= length;
+        if count > 0 {
+            text += &count.to_string();
+            text.push(*unit);
+        }
+    }
+    if text.is_empty() {
+        text += "0s";
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,5 +114,19 @@ mod tests {
             assert_eq!(show(Some(Duration::from_secs(seconds))), shown);
         }
         assert_eq!(show(None), "unknown");
+    }
+
+    #[test]
+    fn lengths_are_shown_as_they_would_be_typed() {
+        for (seconds, shown) in [
+            (0, "0s"),
+            (90, "1m30s"),
+            (5_400, "1h30m"),
+            (604_801, "7d1s"),
+        ] {
+            let length = Duration::from_secs(seconds);
+            assert_eq!(exact(length), shown);
+            assert_eq!(parse(shown), Ok(length));
+        }
     }
 }

@@ -1,0 +1,103 @@
+//! A worker with everything that a database brings.
+
+use lapin::BasicProperties;
+use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
+use serde_json::json;
+
+use crate::support::postgres::TestDatabase;
+use crate::support::rabbit::connection;
+use crate::support::worker::{WorkerConfig, declare};
+use crate::support::{amqp_url, unique_prefix};
+use crate::{PREFETCH, drained_by_a_worker};
+
+const ACCOUNTS: usize = 100;
+const OPT_OUTS: usize = 500_000;
+/// Publishes that may be unconfirmed at a time.
+const OUTSTANDING: usize = 500;
+
+/// A database in which every gate has something to look at, and none turns a job away.
+pub async fn database() -> TestDatabase {
+    let database = TestDatabase::create().await;
+    let statements = format!(
+        "INSERT INTO accounts (account_id, budget_per_second, quiet_hours, time_zone, windows)
+         SELECT 'bench-' || n, 1000000000, true, 'Europe/London', '{{\"sms\": \"00:00-24:00\"}}'
+         FROM generate_series(0, {ACCOUNTS} - 1) AS n;
+         INSERT INTO frequency_caps (account_id, name, channel, category, max_messages, window_seconds)
+         SELECT account_id, 'daily', 'sms', 'offers', 10000, 86400 FROM accounts;
+         INSERT INTO ceilings (account_id, kind, target, per_second)
+         SELECT account_id, kind, target, 1000000000 FROM accounts,
+             (VALUES ('number', '+447700900777'), ('service', 'svc')) AS one (kind, target);
+         INSERT INTO holds (account_id, kind, target, state)
+         SELECT account_id, 'campaign', 'paused-' || n, 'paused'
+         FROM accounts, generate_series(0, 9) AS n;
+         INSERT INTO suppressions (account_id, recipient, scope)
+         SELECT 'bench-' || n % {ACCOUNTS}, '+4478' || lpad(n::text, 8, '0'), 'all'
+         FROM generate_series(0, {OPT_OUTS} - 1) AS n;
+         ANALYZE"
+    );
+    database.execute(&statements).await;
+    database
+}
+
+/// Jobs per second of a worker with the whole chain.
+pub async fn round(database: &TestDatabase, jobs: usize) -> f64 {
+    let prefix = unique_prefix("bench-chain");
+    let config = WorkerConfig::new(&prefix)
+        .set("LANES__BUDGET_PER_SECOND", 1_000_000_000)
+        .set("CARRIERS__DEFAULT__KIND", "sandbox")
+        .set("AMQP__PREFETCH", PREFETCH)
+        .set("OUTCOMES__ENABLED", false)
+        .set("DATABASE__URL", database.url());
+    declare(&config).await;
+    publish(&prefix, jobs).await;
+    let rate = drained_by_a_worker(&config, &prefix, jobs).await;
+    let entered: i64 = sqlx::query_scalar("SELECT count(*) FROM ledger")
+        .fetch_one(database.pool())
+        .await
+        .unwrap();
+    assert_eq!(
+        usize::try_from(entered).unwrap(),
+        jobs,
+        "one row for each job"
+    );
+    database.execute("TRUNCATE ledger").await;
+    rate
+}
+
+async fn publish(prefix: &str, jobs: usize) {
+    let connection = connection(&amqp_url()).await;
+    let channel = connection.create_channel().await.unwrap();
+    let confirming = channel.confirm_select(ConfirmSelectOptions::default());
+    confirming.await.unwrap();
+    let places: Vec<usize> = (0..jobs).collect();
+    for chunk in places.chunks(OUTSTANDING) {
+        let mut confirms = Vec::with_capacity(chunk.len());
+        for place in chunk {
+            let account = format!("bench-{}", place % ACCOUNTS);
+            let body = body(*place, &account);
+            let publishing = channel.basic_publish(
+                format!("{prefix}.send").into(),
+                format!("transactional.{account}").into(),
+                BasicPublishOptions::default(),
+                &body,
+                BasicProperties::default().with_delivery_mode(2),
+            );
+            confirms.push(publishing.await.unwrap());
+        }
+        for confirm in confirms {
+            assert!(confirm.await.unwrap().is_ack());
+        }
+    }
+}
+
+fn body(place: usize, account: &str) -> Vec<u8> {
+    let job = json!({
+        "id": format!("job-{place}"), "account_id": account, "channel": "sms", "origin": "api",
+        "to": format!("+4477{:08}", 900_000 + place), "from": "+447700900777", "service_id": "svc",
+        "category": "offers", "campaign_id": format!("spring-{}", place % 7),
+        "enqueued_at": jiff::Timestamp::now().to_string(),
+        "body": "Your code is 123456. It is valid for five minutes.",
+        "metadata": {"template": "code-7", "trace": "4bf92f3577b34da6"},
+    });
+    serde_json::to_vec(&job).unwrap()
+}

@@ -1,0 +1,174 @@
+//! `suppressions`: who must not be written to.
+
+use jiff::Timestamp;
+use sqlx::PgConnection;
+
+use super::{TableError, instant};
+use crate::domain::{AccountId, Scope};
+
+/// An opt-out to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OptOut {
+    /// The recipient, in the form in which jobs are compared.
+    pub recipient: String,
+    /// What it concerns.
+    pub scope: Scope,
+    /// Where it came from, for people.
+    pub source: Option<String>,
+}
+
+/// An opt-out as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suppression {
+    /// The recipient.
+    pub recipient: String,
+    /// `all` or a channel, perhaps one that only a newer version knows.
+    pub scope: String,
+    /// Where it came from, for people.
+    pub source: Option<String>,
+    /// When it was written down.
+    pub since: Timestamp,
+}
+
+struct Row {
+    recipient: String,
+    scope: String,
+    source: Option<String>,
+    since_ms: i64,
+}
+
+impl From<Row> for Suppression {
+    fn from(row: Row) -> Self {
+        Self {
+            recipient: row.recipient,
+            scope: row.scope,
+            source: row.source,
+            since: instant(row.since_ms),
+        }
+    }
+}
+
+/// Writes opt-outs, and says how many were not there before. Those that were stay as they are.
+///
+/// # Errors
+/// When the database does not do it.
+pub async fn add(
+    connection: &mut PgConnection,
+    account: &AccountId,
+    opt_outs: &[OptOut],
+) -> Result<u64, TableError> {
+    let recipients: Vec<_> = opt_outs.iter().map(|it| &*it.recipient).collect();
+    let scopes: Vec<_> = opt_outs.iter().map(|it| it.scope.as_str()).collect();
+    let sources: Vec<_> = opt_outs.iter().map(|it| it.source.as_deref()).collect();
+    let added = sqlx::query!(
+        "INSERT INTO suppressions (account_id, recipient, scope, source)
+        SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[])
+        ON CONFLICT DO NOTHING",
+        account.as_str(),
+        &recipients as &[&str],
+        &scopes as &[&str],
+        &sources as &[Option<&str>],
+    );
+    Ok(added.execute(connection).await?.rows_affected())
+}
+
+/// Removes recipients' opt-outs, of one scope or of all, and says how many there were.
+///
+/// # Errors
+/// When the database does not do it.
+pub async fn remove(
+    connection: &mut PgConnection,
+    account: &AccountId,
+    recipients: &[String],
+    scope: Option<Scope>,
+) -> Result<u64, TableError> {
+    let removed = sqlx::query!(
+        "DELETE FROM suppressions
+        WHERE account_id = $1 AND recipient = ANY ($2) AND ($3::text IS NULL OR scope = $3)",
+        account.as_str(),
+        recipients,
+        scope.map(Scope::as_str)
+    );
+    Ok(removed.execute(connection).await?.rows_affected())
+}
+
+/// A recipient's opt-outs, one for each scope.
+///
+/// # Errors
+/// When the database does not say.
+pub async fn of_recipient(
+    connection: &mut PgConnection,
+    account: &AccountId,
+    recipient: &str,
+) -> Result<Vec<Suppression>, TableError> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"SELECT recipient, scope, source, (extract(epoch FROM since) * 1000)::bigint AS "since_ms!"
+        FROM suppressions WHERE account_id = $1 AND recipient = $2 ORDER BY scope"#,
+        account.as_str(),
+        recipient
+    );
+    let rows = rows.fetch_all(connection).await?;
+    Ok(rows.into_iter().map(Suppression::from).collect())
+}
+
+/// At most `count` opt-outs of an account, in the order of recipients and scopes, from the first one
+/// behind `after` on.
+///
+/// # Errors
+/// When the database does not say.
+pub async fn page(
+    connection: &mut PgConnection,
+    account: &AccountId,
+    scope: Option<Scope>,
+    after: Option<&Suppression>,
+    count: u16,
+) -> Result<Vec<Suppression>, TableError> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"SELECT recipient, scope, source, (extract(epoch FROM since) * 1000)::bigint AS "since_ms!"
+        FROM suppressions
+        WHERE account_id = $1 AND (recipient, scope) > ($2, $3)
+            AND ($4::text IS NULL OR scope = $4)
+        ORDER BY recipient, scope LIMIT $5"#,
+        account.as_str(),
+        after.map_or("", |it| &it.recipient),
+        after.map_or("", |it| &it.scope),
+        scope.map(Scope::as_str),
+        i64::from(count)
+    );
+    let rows = rows.fetch_all(connection).await?;
+    Ok(rows.into_iter().map(Suppression::from).collect())
+}
+
+/// How many opt-outs an account has, of one scope or of all.
+///
+/// # Errors
+/// When the database does not say.
+pub async fn count(
+    connection: &mut PgConnection,
+    account: &AccountId,
+    scope: Option<Scope>,
+) -> Result<u64, TableError> {
+    let count = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM suppressions
+        WHERE account_id = $1 AND ($2::text IS NULL OR scope = $2)"#,
+        account.as_str(),
+        scope.map(Scope::as_str)
+    );
+    let count = count.fetch_one(connection).await?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
+/// Has the server look at the table's size after many opt-outs were added: plans that were made for
+/// a small table must not be used any longer. A user who does not own the table may not ask for it,
+/// which is no failure: the server looks by itself within a minute or so.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn take_stock(connection: &mut PgConnection) -> Result<(), TableError> {
+    sqlx::query!("ANALYZE suppressions")
+        .execute(connection)
+        .await?;
+    Ok(())
+}

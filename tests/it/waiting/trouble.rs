@@ -1,0 +1,165 @@
+//! Brokers and databases that fail, and releasers that are cut off half-way.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use lanekeeper::telemetry::ReleaseTrouble;
+use lanekeeper::waiting::keep;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::broker::{FakeBroker, Fate};
+use super::{
+    LIMIT, Running, becomes_empty, ceiling, due_job, due_jobs, keep_all, left, of_account,
+};
+use crate::support::eventually;
+use crate::support::postgres::{PrivatePostgres, TestDatabase};
+
+fn failures(releaser: &Running, trouble: ReleaseTrouble) -> u64 {
+    let counts = releaser.telemetry.counts();
+    counts.release_failures.get(trouble as usize, 0)
+}
+
+#[tokio::test]
+async fn what_the_broker_does_not_confirm_stays() {
+    let database = TestDatabase::create().await;
+    keep_all(&database, &due_jobs(300)).await;
+    let broker = FakeBroker::new();
+    let failing = Arc::new(AtomicBool::new(true));
+    let fails = Arc::clone(&failing);
+    broker.decide(move |job| {
+        let refused = fails.load(Relaxed) && job.id.as_str().ends_with('3');
+        if refused {
+            Fate::Refused
+        } else {
+            Fate::Confirmed
+        }
+    });
+    let releaser = Running::start(database.pool(), &broker, ceiling(10_000));
+    eventually("only the refused ones are left", LIMIT, async || {
+        left(&database).await.len() == 30
+    })
+    .await;
+    assert!(left(&database).await.iter().all(|id| id.ends_with('3')));
+    assert_eq!(broker.ids().len(), 270);
+    assert!(failures(&releaser, ReleaseTrouble::Broker) > 0);
+
+    failing.store(false, Relaxed);
+    becomes_empty(&database).await;
+    releaser.stop().await;
+    let ids = broker.ids();
+    assert_eq!(
+        (ids.len(), ids.iter().collect::<HashSet<_>>().len()),
+        (300, 300)
+    );
+}
+
+/// As a crash between the publish and the deletion: the jobs come twice, and none is lost.
+#[tokio::test]
+async fn what_was_published_and_not_deleted_is_published_again() {
+    let database = TestDatabase::create().await;
+    keep_all(&database, &due_jobs(50)).await;
+    let broker = FakeBroker::new();
+    broker.decide(|_| Fate::Unanswered);
+    let first = Running::start(database.pool(), &broker, ceiling(100));
+    broker.has_stored(50).await;
+    assert_eq!(left(&database).await.len(), 50);
+    first.task.abort();
+
+    broker.decide(|_| Fate::Confirmed);
+    let second = Running::start(database.pool(), &broker, ceiling(100));
+    becomes_empty(&database).await;
+    second.stop().await;
+    let mut times: BTreeMap<String, usize> = BTreeMap::new();
+    for id in broker.ids() {
+        *times.entry(id).or_default() += 1;
+    }
+    assert_eq!(times.len(), 50);
+    assert!(times.values().all(|times| *times == 2));
+}
+
+#[tokio::test]
+async fn a_publish_that_hangs_holds_up_no_other_account_and_no_end() {
+    let database = TestDatabase::create().await;
+    let mut jobs = vec![of_account(due_job("hangs"), "a")];
+    jobs.extend((0..20).map(|n| of_account(due_job(&format!("goes-{n}")), &format!("b{n}"))));
+    keep_all(&database, &jobs).await;
+    let broker = FakeBroker::new();
+    broker.decide(|job| match job.id.as_str() {
+        "hangs" => Fate::Unanswered,
+        _ => Fate::Confirmed,
+    });
+    let began = Instant::now();
+    let releaser = Running::start(database.pool(), &broker, ceiling(100));
+    eventually("all others have gone", LIMIT, async || {
+        left(&database).await == ["hangs"]
+    })
+    .await;
+    assert!(began.elapsed() < Duration::from_secs(3));
+    releaser.stop().await;
+}
+
+#[tokio::test]
+async fn a_broker_that_is_away_is_asked_seldom_and_found_again() {
+    let database = TestDatabase::create().await;
+    keep_all(&database, &due_jobs(20)).await;
+    let broker = FakeBroker::new();
+    broker.decide(|_| Fate::Refused);
+    let releaser = Running::start(database.pool(), &broker, ceiling(100));
+    sleep(Duration::from_secs(3)).await;
+    let asked = broker.calls().len();
+    assert!(
+        (2..=12).contains(&asked),
+        "asked {asked} times in three seconds"
+    );
+    assert_eq!(left(&database).await.len(), 20);
+
+    broker.decide(|_| Fate::Confirmed);
+    let back = Instant::now();
+    becomes_empty(&database).await;
+    assert!(back.elapsed() < Duration::from_secs(3));
+    releaser.stop().await;
+}
+
+#[tokio::test]
+async fn a_database_that_stops_and_comes_back_loses_nothing() {
+    let mut server = PrivatePostgres::start_migrated().await;
+    let database = server.database();
+    let jobs = due_jobs(200);
+    keep(database.pool(), &jobs).await.unwrap();
+    let broker = FakeBroker::new();
+    let releaser = Running::start(database.pool(), &broker, ceiling(50));
+    broker.has_stored(100).await;
+    server.stop().await;
+    let failed = async || failures(&releaser, ReleaseTrouble::Database) > 0;
+    eventually("the outage is counted", LIMIT, failed).await;
+    server.restart().await;
+    let gone = async || {
+        let count = sqlx::query_scalar("SELECT count(*) FROM waiting");
+        count
+            .fetch_one(database.pool())
+            .await
+            .is_ok_and(|count: i64| count == 0)
+    };
+    eventually("the rest has gone", LIMIT, gone).await;
+    releaser.stop().await;
+    let ids: HashSet<_> = broker.ids().into_iter().collect();
+    assert_eq!(ids.len(), 200);
+}
+
+#[tokio::test]
+async fn a_frozen_database_keeps_no_worker_from_stopping() {
+    let mut server = PrivatePostgres::start_migrated().await;
+    let database = server.database();
+    keep(database.pool(), &due_jobs(200)).await.unwrap();
+    let broker = FakeBroker::new();
+    let releaser = Running::start(database.pool(), &broker, ceiling(50));
+    broker.has_stored(100).await;
+    server.freeze();
+    sleep(Duration::from_millis(500)).await;
+    releaser.stop().await;
+    server.thaw();
+    let closing = timeout(LIMIT, database.pool().close()).await;
+    closing.expect("no connection is stuck");
+}
