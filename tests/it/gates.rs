@@ -5,4 +5,5 @@
 mod chain;
 mod deferral;
 mod entries;
+mod operator;
 mod suppression;

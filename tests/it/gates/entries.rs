@@ -9,6 +9,7 @@ use crate::support::eventually;
 use crate::support::jobs::Offer;
 use crate::support::records::Records;
 use crate::support::scene::{ACCOUNT, Scene};
+use crate::support::stub::Reply;
 use crate::support::worker::Worker;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -62,10 +63,11 @@ async fn gates_are_asked_again_before_each_try() {
     let scene = scene
         .set("JOBS__MAX_ATTEMPTS", 100)
         .set("JOBS__RETRY_BASE_MS", 200)
-        .set("CARRIERS__DEFAULT__TIMEOUT_MS", 1_000);
+        // Longer than the first worker lives.
+        .set("CARRIERS__DEFAULT__TIMEOUT_MS", 5_000);
     scene.stub.set_script(|id, _| match id {
-        "retried" => crate::support::stub::Reply::Status(429),
-        _ => crate::support::stub::Reply::Hang,
+        "retried" => Reply::Status(429),
+        _ => Reply::Hang,
     });
     let records = Records::of(database.pool());
     let worker = Worker::start(&scene.config).await;
@@ -73,9 +75,11 @@ async fn gates_are_asked_again_before_each_try() {
     let offers = jobs.map(|id| Offer::otp(ACCOUNT, id).with("to", RECIPIENT));
     scene.publisher().await.publish_all(&offers).await;
     scene.stub.wait_for(2, PATIENCE).await;
-    worker.kill().await;
     let opt_out = format!("INSERT INTO suppressions VALUES ('{ACCOUNT}', '{RECIPIENT}', 'all')");
     records.commit(&opt_out).await;
+    let retried = async || !records.entries(ACCOUNT, "retried").await.is_empty();
+    eventually("the next try is refused", PATIENCE, retried).await;
+    worker.kill().await;
     let before = scene.stub.count();
     let worker = Worker::start(&scene.config).await;
     records.await_entries(jobs.len(), PATIENCE).await;

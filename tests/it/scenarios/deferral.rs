@@ -34,7 +34,7 @@ fn peak_mib(cluster: &Cluster) -> u64 {
     used.max().unwrap_or(0) / 1024 / 1024
 }
 
-/// F5-31's other half: nothing circles through the broker to wait.
+/// Nothing circles through the broker to wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deferred_jobs_cost_nothing_while_they_wait_and_go_in_time() {
     let jobs = jobs();
