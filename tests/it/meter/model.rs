@@ -43,8 +43,8 @@ fn named(name: u8, lane: Lane) -> JobRequest {
     JobRequest {
         claim_for: Duration::from_secs(50),
         caps,
-        number: target(&format!("+1555010{}", name % 2), 3).filter(|_| name % 4 < 2),
-        service: target("promo", 4).filter(|_| name % 3 == 0),
+        number: Some(target(&format!("+1555010{}", name % 2), 3)).filter(|_| name % 4 < 2),
+        service: Some(target("promo", 4)).filter(|_| name.is_multiple_of(3)),
         ..job(&format!("job-{name}"), lane)
     }
 }

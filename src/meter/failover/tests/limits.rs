@@ -167,13 +167,16 @@ async fn admitted_there_after(rig: &Rig, first: Vec<JobRequest>, second: &JobReq
 async fn a_try_that_will_never_be_made_frees_what_it_may_have_taken() {
     for life in [LIFE, Duration::ZERO] {
         let rig = Rig::with_claims(Mood::Works, life);
-        let unlucky = capped_job(&rig, "unlucky", Lane::Transactional);
-        let others = rig.jobs(Lane::Transactional, 100);
-        let verdict = admitted_there_after(&rig, others, &unlucky).await;
-        assert_eq!(verdict, Verdict::Shed(Limit::Lane));
-        assert!(is_full(&rig).await);
+        let other = of_number(&rig, "+15550100", 1);
+        let unlucky = JobRequest {
+            number: other.number.clone(),
+            ..capped_job(&rig, "unlucky", Lane::Transactional)
+        };
+        let verdict = admitted_there_after(&rig, vec![other], &unlucky).await;
+        assert_eq!(verdict, Verdict::Shed(Limit::Number));
+        assert!(is_full(&rig).await, "claims live {life:?}");
         store_returns(&rig).await;
-        assert!(!is_full(&rig).await);
+        assert!(!is_full(&rig).await, "claims live {life:?}");
     }
 }
 
