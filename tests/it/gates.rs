@@ -3,6 +3,7 @@
 //! What loads the machine or measures times is under `scenarios` and `outages`.
 
 mod chain;
-//mod deferral;
-//mod entries;
-//mod suppression;
+mod deferral;
+mod entries;
+mod operator;
+mod suppression;

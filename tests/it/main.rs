@@ -15,6 +15,7 @@ mod demo;
 mod deploy;
 mod enqueue;
 mod explain;
+mod gates;
 mod intake;
 mod ledger;
 mod meter;

@@ -1,8 +1,10 @@
-//! What happens to jobs and ceilings when Redis, the broker or a worker goes away.
+//! What happens to jobs and ceilings when Redis, PostgreSQL, the broker or a worker goes away.
 //!
 //! Each test prints its figures in one line that begins with `figure:`.
 
 mod carrier;
+mod database;
+mod ledger;
 mod rolling;
 
 use std::collections::HashMap;

@@ -2,6 +2,12 @@
 //!
 //! Each test prints its figures in one line that begins with `figure:`.
 
+mod caps;
+mod deferral;
+mod holds;
+mod opt_out;
+mod targets;
+
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};

@@ -29,6 +29,8 @@ enum Fault {
     Locked,
 }
 
+const FAULTS: [Fault; 3] = [Fault::Stopped, Fault::Frozen, Fault::Locked];
+
 impl Fault {
     /// The real length of a stop is for those who have the time: in seconds.
     fn lasts(self) -> Duration {
@@ -81,11 +83,12 @@ async fn while_opt_outs_cannot_be_looked_up_nothing_is_sent_and_nothing_is_lost(
     let cluster = Cluster::start(2, &scene.config).await;
     let bulk = Offer::many(BULK, "bulk", |id| marketing(id).queued_now());
     scene.publisher().await.publish_all(&bulk).await;
-    let passwords = 20 * 36;
+    let seconds = FAULTS.map(|fault| fault.lasts().as_secs() + 4);
+    let passwords = usize::try_from(20 * seconds.iter().sum::<u64>()).unwrap();
     let load = spawn_passwords(scene.publisher().await, 20, passwords);
     scene.stub.wait_for(200, 10 * SECOND).await;
 
-    for fault in [Fault::Stopped, Fault::Frozen, Fault::Locked] {
+    for fault in FAULTS {
         outlive(fault, &mut server, &scene, &cluster).await;
         sleep(SECOND).await;
     }
@@ -105,7 +108,7 @@ async fn while_opt_outs_cannot_be_looked_up_nothing_is_sent_and_nothing_is_lost(
     );
     assert!(duplicates.is_empty(), "{duplicates:?}");
     // Each fault returns what was prefetched, once.
-    let returned = 3 * WORKERS * 2 * PREFETCH;
+    let returned = FAULTS.len() as u64 * WORKERS * 2 * PREFETCH;
     let most = jobs as u64 + sheds + returned;
     assert!(deliveries <= most, "{deliveries} deliveries, not {most}");
     cluster.stop().await;

@@ -61,6 +61,10 @@ fn first_after(scene: &Scene, kind: &str, instant: Instant) -> Option<Duration> 
 async fn a_pause_stops_what_is_on_its_way_and_its_end_lets_it_go() {
     let _alone = heavy().await;
     let (scene, database) = Scene::with_database("holds").await;
+    // Few slots and a slow carrier: at any moment some jobs are on their way, not only when windows
+    // open.
+    let scene = scene.set("CARRIERS__DEFAULT__MAX_IN_FLIGHT", 10);
+    scene.stub.set_latency(Duration::from_millis(25));
     let records = Records::of(database.pool());
     for kind in KINDS {
         records.account(&account(kind), BUDGET).await;

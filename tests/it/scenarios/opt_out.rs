@@ -80,7 +80,7 @@ async fn opt_out_everywhere(records: &Records) -> Instant {
     records.commit(&insert).await
 }
 
-/// None whose look-up began after the commit goes out, wherever it was; and none is lost.
+/// F5-09: none whose look-up began after the commit goes out, wherever it was; and none is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_opt_out_stops_everything_that_is_on_its_way() {
     let _alone = heavy().await;

@@ -44,10 +44,12 @@ impl Records {
         Self { pool: pool.clone() }
     }
 
-    /// Runs statements, which must succeed. Gives the instant at which they were committed.
+    /// Runs statements, which must succeed. Gives an instant shortly before they were committed:
+    /// what is measured from there is not measured too kindly.
     pub async fn commit(&self, statements: &str) -> Instant {
+        let sent = Instant::now();
         self.pool.execute(statements).await.unwrap();
-        Instant::now()
+        sent
     }
 
     /// An account with a budget, whose reserve is a fifth of it.
@@ -72,20 +74,21 @@ impl Records {
         insert.bind(per_second).execute(&self.pool).await.unwrap();
     }
 
-    /// Pauses or cancels an account, campaign, journey or batch.
+    /// Pauses or cancels an account, campaign, journey or batch. Gives an instant shortly before.
     pub async fn hold(&self, account: &str, kind: &str, target: &str, state: &str) -> Instant {
         let insert = "INSERT INTO holds (account_id, kind, target, state) VALUES ($1, $2, $3, $4)
              ON CONFLICT (account_id, kind, target) DO UPDATE SET state = excluded.state";
         let insert = sqlx::query(insert).bind(account).bind(kind);
         let insert = insert.bind(target).bind(state);
+        let sent = Instant::now();
         insert.execute(&self.pool).await.unwrap();
-        Instant::now()
+        sent
     }
 
     /// The ledger's rows of one job.
     pub async fn entries(&self, account: &str, id: &str) -> Vec<Entry> {
         let select = "SELECT outcome, reason, lane, attempts, sheds,
-                (extract(epoch FROM next_allowed_at) * 1000)::bigint AS next_allowed
+                floor(extract(epoch FROM next_allowed_at) * 1000)::bigint AS next_allowed
              FROM ledger WHERE account_id = $1 AND id = $2";
         let select = sqlx::query_as(select).bind(account).bind(id);
         select.fetch_all(&self.pool).await.unwrap()
@@ -126,7 +129,7 @@ impl Records {
     /// The waiting rows of one job.
     pub async fn waits(&self, account: &str, id: &str) -> Vec<Row> {
         let select = "SELECT reason, lane, attempts, sheds,
-                (extract(epoch FROM due_at) * 1000)::bigint AS due
+                floor(extract(epoch FROM due_at) * 1000)::bigint AS due
              FROM waiting WHERE account_id = $1 AND id = $2";
         let select = sqlx::query_as(select).bind(account).bind(id);
         select.fetch_all(&self.pool).await.unwrap()

@@ -173,6 +173,16 @@ impl Worker {
         assert!(status.success(), "ended with {status}:\n{}", self.log());
     }
 
+    /// The processor time that it has used so far, in the kernel's ticks of 10 ms.
+    pub fn cpu(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap();
+        // After the program's name, which may have spaces in it; then user and system time.
+        let (_, rest) = stat.rsplit_once(')').unwrap();
+        let ticks = rest.split_whitespace().skip(11).take(2);
+        let ticks: u64 = ticks.map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+        Duration::from_millis(10 * ticks)
+    }
+
     /// Its resident memory.
     pub fn rss_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
