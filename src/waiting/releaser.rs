@@ -37,7 +37,7 @@ const LOOK_LIMIT: Duration = Duration::from_secs(10);
 const CENSUS: Duration = Duration::from_secs(15);
 
 /// What was begun may take so long when the worker stops.
-const LEAVE_WITHIN: Duration = Duration::from_millis(800);
+const LEAVE_WITHIN: Duration = Duration::from_millis(500);
 
 /// The longest pause while the broker or the database is away.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
