@@ -27,7 +27,7 @@ const ROUND: Duration = Duration::from_millis(250);
 const REST: u32 = 4;
 
 /// Lines that have their turn at once, at most: one whose publish takes long does not keep the others
-/// waiting. Each needs a connection meanwhile, and half of them are left to others.
+/// waiting. Each needs a connection meanwhile, and one is left to others.
 const TURNS_AT_ONCE: u32 = 4;
 
 /// How long looking for work may take.
@@ -37,7 +37,7 @@ const LOOK_LIMIT: Duration = Duration::from_secs(10);
 const CENSUS: Duration = Duration::from_secs(15);
 
 /// What was begun may take so long when the worker stops.
-const LEAVE_WITHIN: Duration = Duration::from_millis(800);
+const LEAVE_WITHIN: Duration = Duration::from_millis(500);
 
 /// The longest pause while the broker or the database is away.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -76,7 +76,8 @@ impl Round {
 }
 
 impl<B: Broker> Releaser<B> {
-    /// A releaser. It uses up to half of the pool's connections at once, and no more than four.
+    /// A releaser. It uses up to four of the pool's connections at once, for as long as a publish
+    /// takes, and leaves one to others: best give it a pool of its own.
     #[must_use]
     pub fn new(
         pool: PgPool,
@@ -180,7 +181,7 @@ impl<B: Broker> Releaser<B> {
 
     fn turns_at_once(&self) -> usize {
         let connections = self.service.pool.options().get_max_connections();
-        let turns = (connections / 2).clamp(1, TURNS_AT_ONCE);
+        let turns = connections.saturating_sub(1).clamp(1, TURNS_AT_ONCE);
         usize::try_from(turns).unwrap_or(1)
     }
 

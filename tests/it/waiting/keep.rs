@@ -115,7 +115,10 @@ async fn no_text_of_a_publisher_is_too_long() {
 #[tokio::test]
 async fn turns_are_handed_out_at_the_ceilings_rate_whoever_takes_them() {
     let database = TestDatabase::create().await;
-    let earliest = Timestamp::now().as_microsecond() + 1_000_000;
+    // Long enough that it does not run empty, however slow the machine is.
+    database
+        .execute("INSERT INTO ceiling_queues VALUES ('acme', 'number', '+447700900123', now() + interval '1 hour')")
+        .await;
     let mut workers = JoinSet::new();
     for worker in 0..8 {
         let pool = database.pool().clone();
@@ -134,10 +137,6 @@ async fn turns_are_handed_out_at_the_ceilings_rate_whoever_takes_them() {
     workers.join_all().await;
     let instants = instants(database.pool()).await;
     assert_eq!(instants.len(), 400);
-    assert!(
-        instants[0] >= earliest,
-        "the first turn is in a second at the earliest"
-    );
     assert_eq!(gaps(&instants), HashSet::from([4_000]));
 }
 
@@ -173,8 +172,9 @@ async fn a_queue_that_has_run_empty_begins_anew_in_a_second() {
     let before = Timestamp::now().as_microsecond();
     let turn = in_turn("1", WaitReason::Number, "+1", 1);
     keep(database.pool(), &[turn]).await.unwrap();
-    let wait = instants(database.pool()).await[0] - before;
-    assert!((1_000_000..3_000_000).contains(&wait), "due in {wait} us");
+    let after = Timestamp::now().as_microsecond();
+    let due = instants(database.pool()).await[0] - 1_000_000;
+    assert!((before..=after).contains(&due), "in {} us", due - before);
 }
 
 /// Replicas lock the rows of several queues in the same order, whatever the order of their jobs is.

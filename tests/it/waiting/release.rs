@@ -88,10 +88,10 @@ fn assert_pace(calls: &[Call], per_second: u32) {
     for (place, first) in calls.iter().enumerate() {
         let mut jobs = 0;
         for last in &calls[place..] {
-            jobs += last.stored.len();
-            let seconds = last.at.saturating_duration_since(first.at).as_secs_f64() + 2.0;
-            let most = seconds * f64::from(per_second) + 1.0;
-            assert!(jobs as f64 <= most, "{jobs} jobs, {most:.0} at most");
+            jobs += last.stored.len() as u128;
+            let millis = last.at.saturating_duration_since(first.at).as_millis() + 2_000;
+            let most = millis * u128::from(per_second) / 1_000 + 1;
+            assert!(jobs <= most, "{jobs} jobs, {most} at most");
         }
     }
 }

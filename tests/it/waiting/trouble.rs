@@ -96,7 +96,8 @@ async fn a_publish_that_hangs_holds_up_no_other_account_and_no_end() {
         left(&database).await == ["hangs"]
     })
     .await;
-    assert!(began.elapsed() < Duration::from_secs(3));
+    // The one that hangs is given up after ten seconds.
+    assert!(began.elapsed() < Duration::from_secs(8));
     releaser.stop().await;
 }
 
@@ -118,7 +119,7 @@ async fn a_broker_that_is_away_is_asked_seldom_and_found_again() {
     broker.decide(|_| Fate::Confirmed);
     let back = Instant::now();
     becomes_empty(&database).await;
-    assert!(back.elapsed() < Duration::from_secs(3));
+    assert!(back.elapsed() < Duration::from_secs(6));
     releaser.stop().await;
 }
 
