@@ -366,10 +366,6 @@ mod tests {
         all
     }
 
-    fn row(line: u64, recipient: &str, source: &str) -> Result<(u64, String, String), String> {
-        Ok((line, recipient.to_owned(), source.to_owned()))
-    }
-
     #[test]
     fn columns_stand_in_any_order_and_separator() {
         for text in [
@@ -399,14 +395,17 @@ mod tests {
     #[test]
     fn a_row_that_cannot_be_used_is_named_and_the_others_are_read() {
         let found = rows("recipient,source\na,b\nc,d,e\n,,\n\"f\"g,h\ni\n");
-        assert_eq!(found[0], row(2, "a", "b"));
+        let good = |line, recipient: &str, source: &str| {
+            Ok((line, recipient.to_owned(), source.to_owned()))
+        };
+        assert_eq!(found[0], good(2, "a", "b"));
         let error = found[1].as_ref().unwrap_err();
         assert!(
             error.starts_with("line 3: row: cell 3 has a value"),
             "{error}"
         );
         assert!(found[2].as_ref().unwrap_err().starts_with("line 5: row:"));
-        assert_eq!(found[3], row(6, "i", "-"));
+        assert_eq!(found[3], good(6, "i", "-"));
     }
 
     #[test]

@@ -26,7 +26,8 @@ const MIGRATE_AGAIN: Duration = Duration::from_secs(2);
 pub(super) struct Memory {
     pub records: Arc<AnyRecords>,
     pub directory: Arc<Directory>,
-    database: Option<Database>,
+    /// The database of what runs beside the pipeline.
+    beside: Option<Database>,
 }
 
 /// Opens the database of the settings, if they name one. Nothing is connected yet: a database that
@@ -39,20 +40,22 @@ pub(super) fn open(settings: &Settings) -> anyhow::Result<Memory> {
         return Ok(Memory {
             records: Arc::new(AnyRecords::None(NoRecords)),
             directory: Arc::new(Directory::from_settings(settings)),
-            database: None,
+            beside: None,
         });
     };
-    let database = Database::open(section).map_err(|error| {
+    let unusable = |error| {
         let why = postgres::explain(&error);
         anyhow::anyhow!("the database cannot be used: {why}")
-    })?;
+    };
+    let database = Database::open(section).map_err(unusable)?;
+    let beside = Database::beside(section).map_err(unusable)?;
     let directory = Arc::new(Directory::of_database(settings));
     let recipients = RecipientForm::of(&settings.ledger);
-    let records = PgRecords::new(database.clone(), Arc::clone(&directory), recipients);
+    let records = PgRecords::new(database, Arc::clone(&directory), recipients);
     Ok(Memory {
         records: Arc::new(AnyRecords::Postgres(records)),
         directory,
-        database: Some(database),
+        beside: Some(beside),
     })
 }
 
@@ -85,7 +88,7 @@ impl Memory {
         stop: &CancellationToken,
     ) -> JoinSet<()> {
         let mut keepers = JoinSet::new();
-        let Some(database) = &self.database else {
+        let Some(database) = &self.beside else {
             return keepers;
         };
         let (directory, pool) = (Arc::clone(&self.directory), database.pool().clone());

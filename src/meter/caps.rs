@@ -95,3 +95,88 @@ fn at_ms(instant: Instant, now: Moment) -> u64 {
 fn millis_rounded_up(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::dispatch::ports::TryId;
+    use crate::domain::Lane;
+
+    const WINDOW: Duration = Duration::from_secs(60);
+
+    fn job(number: usize, recipient: usize) -> JobRequest {
+        let key = CapKey {
+            cap: Arc::from("daily"),
+            recipient: Arc::from(recipient.to_string()),
+        };
+        let cap = CapRequest {
+            key,
+            limit: 2,
+            window: WINDOW,
+        };
+        JobRequest {
+            id: JobId::parse(&format!("job-{number}")).unwrap(),
+            lane: Lane::Marketing,
+            try_id: TryId(0),
+            claim_for: WINDOW,
+            caps: vec![cap],
+            number: None,
+            service: None,
+        }
+    }
+
+    fn at(instant: Instant) -> Moment {
+        let wall = Timestamp::from_second(1_000).unwrap();
+        Moment { instant, wall }
+    }
+
+    #[test]
+    fn memory_holds_what_is_in_use_and_no_more_than_the_bound() {
+        let account = AccountId::parse("acct").unwrap();
+        let mut book = CapBook::new(10);
+        let start = Instant::now();
+        for recipient in 0..100 {
+            book.join(&account, &job(recipient, recipient), start);
+        }
+        assert_eq!(book.counts.len(), 10);
+        // What has left its window makes room.
+        book.join(&account, &job(100, 100), start + WINDOW);
+        assert_eq!(book.counts.len(), 1);
+        // And so do the jobs of one recipient.
+        for number in 0..50 {
+            let now = start + WINDOW + WINDOW / 2 * (number + 1);
+            book.join(&account, &job(number as usize, 100), now);
+            let cap = &job(0, 100).caps[0];
+            assert!(book.counted(&account, cap, now).len() <= 2);
+            assert!(
+                book.counts
+                    .kept(&(account.clone(), cap.key.clone()))
+                    .unwrap()
+                    .len()
+                    <= 2
+            );
+        }
+    }
+
+    #[test]
+    fn a_full_cap_tells_when_its_oldest_job_leaves() {
+        let account = AccountId::parse("acct").unwrap();
+        let mut book = CapBook::new(10);
+        let start = Instant::now();
+        for number in 0..2u32 {
+            let now = start + Duration::from_secs(10) * number;
+            book.join(&account, &job(number as usize, 0), now);
+        }
+        let later = at(start + Duration::from_secs(25));
+        let full = book.full(&account, &job(2, 0), later).unwrap();
+        assert_eq!((&*full.cap, full.until_ms), ("daily", 1_035_000));
+        // One that it counts already passes.
+        assert_eq!(book.full(&account, &job(1, 0), later), None);
+        let at_the_end = at(start + WINDOW);
+        assert_eq!(book.full(&account, &job(2, 0), at_the_end), None);
+    }
+}

@@ -10,6 +10,10 @@ use super::local::LocalCounters;
 use super::{CounterStore, StoreAnswer, StoreError};
 use crate::dispatch::ports::{AccountRequest, Clock, Conclusion};
 
+/// So many claims, counts of caps and windows of numbers and services are kept at most. Beyond that
+/// those next to expire give way.
+const BOUND: usize = 1_000_000;
+
 /// A [`CounterStore`] in memory. Its clones share one set of counters, as replicas share a server.
 #[derive(Clone)]
 pub struct MemoryStore {
@@ -23,7 +27,7 @@ impl MemoryStore {
     #[must_use]
     pub fn new(claim_life: Duration, clock: Arc<dyn Clock>) -> Self {
         Self {
-            counters: Arc::new(Mutex::new(LocalCounters::new(claim_life, usize::MAX))),
+            counters: Arc::new(Mutex::new(LocalCounters::new(claim_life, BOUND))),
             clock,
         }
     }

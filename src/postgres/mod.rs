@@ -11,6 +11,6 @@ mod version;
 
 pub use error::{explain, records_error};
 pub use migrations::{MigrationsError, migrate, migrate_at_start};
-pub use pool::{Database, connect};
+pub use pool::{BESIDE, Database, connect};
 pub use schema::{MIGRATIONS, Schema, Step};
 pub use version::{OLDEST, ServerVersion, server_version};

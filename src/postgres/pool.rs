@@ -14,6 +14,10 @@ use crate::settings;
 /// How the server's list of sessions shows this program.
 const APPLICATION: &str = "lanekeeper";
 
+/// Connections of what goes on beside the pipeline: four turns of the releaser, and one for counting
+/// and for the ledger's upkeep.
+pub const BESIDE: u32 = 5;
+
 /// A connection that has been idle for longer may have died unnoticed: it is tried before use.
 const TRIED_AFTER: Duration = Duration::from_secs(1);
 
@@ -30,6 +34,22 @@ impl Database {
     /// # Errors
     /// When the URL cannot be used: a certificate or key that it names, for instance.
     pub fn open(settings: &settings::Database) -> Result<Self, sqlx::Error> {
+        Self::with_connections(settings, settings.connections)
+    }
+
+    /// The same for what goes on beside the pipeline, with [`BESIDE`] connections of its own: a
+    /// releaser that waits for the broker must not keep jobs from being looked up.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn beside(settings: &settings::Database) -> Result<Self, sqlx::Error> {
+        Self::with_connections(settings, BESIDE)
+    }
+
+    fn with_connections(
+        settings: &settings::Database,
+        connections: u32,
+    ) -> Result<Self, sqlx::Error> {
         let limit = settings.timeout;
         let options = session(settings)?.options([
             // The server too gives up what nobody waits for any more, and a transaction whose client
@@ -41,7 +61,7 @@ impl Database {
             ),
         ]);
         let pool = PgPoolOptions::new()
-            .max_connections(settings.connections)
+            .max_connections(connections)
             .acquire_timeout(settings.connect_timeout)
             .test_before_acquire(false)
             .before_acquire(move |connection, history| {

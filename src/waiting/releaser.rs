@@ -26,9 +26,9 @@ const ROUND: Duration = Duration::from_millis(250);
 /// waits, looking takes no more than a fifth of one connection's time.
 const REST: u32 = 4;
 
-/// Lines that have their turn at once: one whose publish takes long does not keep the others waiting.
-/// Each needs a connection meanwhile.
-const TURNS_AT_ONCE: usize = 4;
+/// Lines that have their turn at once, at most: one whose publish takes long does not keep the others
+/// waiting. Each needs a connection meanwhile, and half of them are left to others.
+const TURNS_AT_ONCE: u32 = 4;
 
 /// How long looking for work may take.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
@@ -76,7 +76,7 @@ impl Round {
 }
 
 impl<B: Broker> Releaser<B> {
-    /// A releaser. It uses up to four of the pool's connections at once.
+    /// A releaser. It uses up to half of the pool's connections at once, and no more than four.
     #[must_use]
     pub fn new(
         pool: PgPool,
@@ -167,7 +167,7 @@ impl<B: Broker> Releaser<B> {
                 self.service.serve(line, calling, place, rng, &over)
             })
             .collect();
-        let turns = stream::iter(turns).buffer_unordered(TURNS_AT_ONCE);
+        let turns = stream::iter(turns).buffer_unordered(self.turns_at_once());
         let served: Vec<Served> = turns.collect().await;
         let trouble = served.iter().find_map(|served| served.trouble);
         let round = Round::of(&served);
@@ -176,6 +176,12 @@ impl<B: Broker> Releaser<B> {
         // Lines that have left no place have nothing paused any more, or begin anew.
         self.places = places.collect();
         trouble.map_or(Ok(round), Err)
+    }
+
+    fn turns_at_once(&self) -> usize {
+        let connections = self.service.pool.options().get_max_connections();
+        let turns = (connections / 2).clamp(1, TURNS_AT_ONCE);
+        usize::try_from(turns).unwrap_or(1)
     }
 
     /// Transactional lines first, and otherwise in any order, so that replicas do not follow on each

@@ -10,6 +10,8 @@ mod faults;
 mod keys;
 #[path = "meter/model.rs"]
 mod model;
+#[path = "meter/reference.rs"]
+mod reference;
 #[path = "meter/sets.rs"]
 mod sets;
 #[path = "meter/targets.rs"]

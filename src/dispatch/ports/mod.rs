@@ -20,7 +20,7 @@ pub use records::{
     Admission, Due, Ended, Facts, Hold, Inquiry, Records, RecordsError, WaitReason, WaitingJob,
 };
 
-/// The wall clock. Durations are measured with [`Instant`], which tests can pause; the wall clock
+/// The wall clock. Durations are measured with [`tokio::time::Instant`], which tests can pause; the wall clock
 /// only serves instants that come from or go to the outside.
 pub trait Clock: Send + Sync + 'static {
     /// The present instant.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::keys::Keys;
 use super::options::RedisOptions;
-use super::scripts::{Call, millis};
+use super::scripts::Call;
 use crate::dispatch::ports::{AccountRequest, CapKey, JobRequest, TargetCeiling};
 use crate::domain::Limit;
 use crate::meter::targets::targets;
@@ -20,7 +20,7 @@ pub(super) fn call(options: &RedisOptions, request: &AccountRequest) -> Call {
     let claims = !options.claim_life.is_zero();
     let mut call = Call::default();
     call.keys.push(keys.counter());
-    call.arg(millis(options.claim_life));
+    call.arg(&options.claim_life.as_millis());
     if claims {
         let of_jobs = request.jobs.iter().map(|job| keys.claim(&job.id));
         call.keys.extend(of_jobs);
@@ -52,9 +52,9 @@ fn write_jobs(request: &AccountRequest, claims: bool, call: &mut Call) {
     let terms = |job: &JobRequest| (request.ceilings.of_lane(job.lane), job.claim_for);
     for run in request.jobs.chunk_by(|a, b| terms(a) == terms(b)) {
         let (ceiling, claim_for) = terms(&run[0]);
-        call.arg(run.len());
-        call.arg(ceiling);
-        call.arg(millis(claim_for));
+        call.arg(&run.len());
+        call.arg(&ceiling);
+        call.arg(&claim_for.as_millis());
         if claims {
             let tries = run.iter().map(|job| format!("{:x}", job.try_id.0));
             call.args.extend(tries);
@@ -100,20 +100,20 @@ impl<'a> Limits<'a> {
     }
 
     fn write(self, keys: &Keys, call: &mut Call) {
-        call.arg(self.jobs);
+        call.arg(&self.jobs);
         if self.jobs == 0 {
             return;
         }
-        call.arg(self.targets.items.len());
+        call.arg(&self.targets.items.len());
         for ((limit, _), target) in self.targets.items {
             call.keys.push(keys.target(limit, target));
-            call.arg(target.per_second);
+            call.arg(&target.per_second);
         }
-        call.arg(self.caps.items.len());
+        call.arg(&self.caps.items.len());
         for (key, (limit, window)) in self.caps.items {
             call.keys.push(keys.cap(key));
-            call.arg(limit);
-            call.arg(millis(window));
+            call.arg(&limit);
+            call.arg(&window.as_millis());
         }
         call.args.extend(self.job_args);
     }

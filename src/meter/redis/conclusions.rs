@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::keys::Keys;
 use super::options::RedisOptions;
-use super::scripts::{Call, millis};
+use super::scripts::Call;
 use crate::dispatch::ports::{Conclusion, TryResult};
 use crate::domain::{AccountId, JobId};
 
@@ -71,8 +71,8 @@ impl<'a> Batch<'a> {
 
     fn into_call(mut self, options: &RedisOptions) -> Call {
         let mut call = Call::default();
-        call.arg(millis(options.claim_life));
-        call.arg(self.claims.len());
+        call.arg(&options.claim_life.as_millis());
+        call.arg(&self.claims.len());
         call.keys = self.claims;
         call.keys.append(&mut self.sets);
         call.args.append(&mut self.endings);

@@ -1,8 +1,6 @@
 //! The scripts, and calls of them. The scripts themselves say at their heads what their keys,
 //! arguments and results are.
 
-use std::time::Duration;
-
 use deadpool_redis::redis::{Cmd, cmd};
 
 const ADMIT: &str = concat!(
@@ -46,7 +44,7 @@ pub(super) struct Call {
 
 impl Call {
     /// Appends an argument.
-    pub(super) fn arg(&mut self, arg: impl ToString) {
+    pub(super) fn arg(&mut self, arg: &impl ToString) {
         self.args.push(arg.to_string());
     }
 
@@ -54,9 +52,4 @@ impl Call {
     pub(super) fn write(&self, command: &mut Cmd) {
         command.arg(self.keys.len()).arg(&self.keys).arg(&self.args);
     }
-}
-
-/// A duration as the scripts take it.
-pub(super) fn millis(duration: Duration) -> String {
-    duration.as_millis().to_string()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use crate::support::postgres::TestDatabase;
@@ -29,6 +29,18 @@ pub struct Ended {
 }
 
 impl Ended {
+    /// Waits for it.
+    pub async fn of(child: Child) -> Self {
+        let output = timeout(LIMIT, child.wait_with_output()).await;
+        let output = output.expect("the command ends in time").unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        Self {
+            code: output.status.code().expect("no signal ended it"),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
+    }
+
     /// What was printed, with single blanks.
     pub fn words(&self) -> String {
         self.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -71,14 +83,20 @@ impl Desk {
         ended
     }
 
+    /// Starts a command.
+    pub fn start(&self, words: &str) -> Child {
+        let words: Vec<_> = words.split_whitespace().collect();
+        started(self.database.url(), &words)
+    }
+
     /// Runs a command with this on its standard input.
     pub async fn with(&self, arguments: &[&str], input: &str) -> Ended {
         ended(self.database.url(), arguments, input).await
     }
 }
 
-/// Runs a command on the database that the URL leads to, or, if it is empty, without one.
-pub async fn ended(url: &str, arguments: &[&str], input: &str) -> Ended {
+/// A command on the database that the URL leads to, or, if it is empty, without one.
+fn started(url: &str, arguments: &[&str]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
     command
         .args(arguments)
@@ -90,17 +108,15 @@ pub async fn ended(url: &str, arguments: &[&str], input: &str) -> Ended {
     if !url.is_empty() {
         command.env("LANEKEEPER__DATABASE__URL", url);
     }
-    let mut child = command.spawn().unwrap();
+    command.spawn().unwrap()
+}
+
+/// Runs a command to its end, with this on its standard input.
+pub async fn ended(url: &str, arguments: &[&str], input: &str) -> Ended {
+    let mut child = started(url, arguments);
     let mut stdin = child.stdin.take().unwrap();
     // A command that wants no input may have ended before it.
     let _ = stdin.write_all(input.as_bytes()).await;
     drop(stdin);
-    let output = timeout(LIMIT, child.wait_with_output()).await;
-    let output = output.expect("the command ends in time").unwrap();
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    Ended {
-        code: output.status.code().expect("no signal ended it"),
-        stdout: text(&output.stdout),
-        stderr: text(&output.stderr),
-    }
+    Ended::of(child).await
 }

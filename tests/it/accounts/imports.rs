@@ -1,10 +1,16 @@
 //! CSV files.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::desk::{Desk, Ended};
+use crate::support::eventually;
+use crate::support::worker::signal;
+
+/// What must happen may take this long.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// The figures of an import with `--json`: rows, added, changed, unchanged, rejected.
 fn figures(ended: &Ended) -> [u64; 5] {
@@ -206,6 +212,39 @@ async fn all_rows_are_written_or_none() {
     let said = "account last: quiet hours: time_zone: missing";
     assert!(refused.stderr.contains(said), "{refused:?}");
     assert_eq!(desk.ok("account list --json").await.stdout, "");
+}
+
+#[tokio::test]
+async fn a_signal_leaves_nothing_written() {
+    let desk = Desk::new().await;
+    let file = desk.file("optouts.csv", "recipient\n+447700900101\n");
+    let mut other = desk.database.pool().begin().await.unwrap();
+    let lock = "LOCK TABLE suppressions IN EXCLUSIVE MODE";
+    sqlx::query(lock).execute(&mut *other).await.unwrap();
+    let importing = desk.start(&format!("suppression import --account acme {file}"));
+    eventually("the import waits for the table", LIMIT, async || {
+        let waiting = "SELECT count(*) FROM pg_locks
+            WHERE NOT granted AND relation = 'suppressions'::regclass";
+        let waiting = sqlx::query_scalar::<_, i64>(waiting);
+        waiting.fetch_one(desk.database.pool()).await.unwrap() == 1
+    })
+    .await;
+    signal(importing.id().unwrap(), "INT");
+    let ended = Ended::of(importing).await;
+    assert_eq!(ended.code, 130, "{ended:?}");
+    assert!(
+        ended
+            .stderr
+            .contains("stopped by SIGINT; nothing was written"),
+        "{ended:?}"
+    );
+    other.rollback().await.unwrap();
+    assert_eq!(
+        desk.ok("suppression list --account acme --json")
+            .await
+            .stdout,
+        ""
+    );
 }
 
 #[tokio::test]

@@ -2,138 +2,155 @@
 
 use super::desk::{Desk, ended};
 
+/// A command, its exit code, and a part of what it says.
+type Mistake = (&'static str, i32, &'static str);
+
+const ACCOUNTS: &[Mistake] = &[
+    (
+        "account set a.b",
+        2,
+        "expected 1 to 64 characters of A-Z a-z 0-9 _ -",
+    ),
+    ("account set acme --budget -1", 2, "unexpected argument"),
+    (
+        "account set acme --budget=-1",
+        2,
+        "expected 0 to 1000000000 messages per second",
+    ),
+    (
+        "account set acme --reserve 101",
+        2,
+        "expected 0 to 100 percent",
+    ),
+    ("account set acme --quiet-hours on", 2, "time_zone: missing"),
+    (
+        "account set acme --quiet-hours on",
+        2,
+        "give one by --time-zone",
+    ),
+    (
+        "account set acme --time-zone America/Nowhere",
+        2,
+        "expected an IANA time zone",
+    ),
+    (
+        "account set acme --time-zone=",
+        2,
+        "expected an IANA time zone",
+    ),
+    ("account set acme --window sms=25:99", 2, "expected a start"),
+    (
+        "account set acme --window sms=21:00-21:00",
+        2,
+        "that differ",
+    ),
+    (
+        "account set acme --window fax=off",
+        2,
+        "expected one of sms",
+    ),
+    (
+        "account set acme --quiet-action drop",
+        2,
+        "expected refuse or defer",
+    ),
+    (
+        "account unknown drop",
+        2,
+        "expected default, refuse or settings",
+    ),
+];
+
+const CAPS: &[Mistake] = &[
+    ("cap set --account acme --name daily", 2, "--limit"),
+    (
+        "cap set --account acme --name d --limit 0 --window 1h",
+        2,
+        "expected 1 to 10000",
+    ),
+    (
+        "cap set --account acme --name d --limit 1 --window 367d",
+        2,
+        "expected 1s to 366d",
+    ),
+    (
+        "cap set --account nobody --name d --limit 1 --window 1h",
+        1,
+        "no such account: nobody",
+    ),
+    (
+        "cap set --account nobody --name d --limit 1 --window 1h",
+        1,
+        "account set nobody",
+    ),
+];
+
+const CEILINGS: &[Mistake] = &[
+    ("ceiling set --account acme --per-second 1", 2, "--number"),
+    (
+        "ceiling set --account acme --number 1 --service 2 --per-second 1",
+        2,
+        "cannot be used",
+    ),
+    (
+        "ceiling set --account acme --number 1 --per-second 0",
+        2,
+        "expected 1 to 1000000000",
+    ),
+    (
+        "ceiling set --account nobody --service s --per-second 1",
+        1,
+        "account set nobody",
+    ),
+];
+
+const SUPPRESSIONS: &[Mistake] = &[
+    ("suppression add --account acme", 2, "RECIPIENT"),
+    (
+        "suppression add --account acme Ann",
+        2,
+        "recipient: expected a telephone number",
+    ),
+    (
+        "suppression add --account acme 07700900123",
+        2,
+        "a + and a country code",
+    ),
+    (
+        "suppression add --account acme --scope email 07700900123",
+        2,
+        "an e-mail address",
+    ),
+    (
+        "suppression add --account acme +447700900123 x@",
+        2,
+        "recipient 2: expected",
+    ),
+    (
+        "suppression add --account acme --scope every x@y.z",
+        2,
+        "expected all, or one of sms",
+    ),
+];
+
+const HOLDS: &[Mistake] = &[
+    ("pause", 2, "expected `account ACCOUNT`"),
+    (
+        "pause customer acme",
+        2,
+        "expected account, campaign, journey or batch",
+    ),
+    ("pause account acme spring", 2, "nothing behind the account"),
+    ("pause campaign acme", 2, "the campaign's id is missing"),
+    ("cancel batch a/b c", 2, "expected 1 to 64 characters"),
+    ("pause --list account acme", 2, "cannot be used with"),
+];
+
 #[tokio::test]
 async fn what_cannot_be_is_refused_and_changes_nothing() {
     let desk = Desk::new().await;
     desk.ok("account set acme").await;
-    for (words, code, said) in [
-        (
-            "account set a.b",
-            2,
-            "expected 1 to 64 characters of A-Z a-z 0-9 _ -",
-        ),
-        ("account set acme --budget -1", 2, "unexpected argument"),
-        (
-            "account set acme --budget=-1",
-            2,
-            "expected 0 to 1000000000 messages per second",
-        ),
-        (
-            "account set acme --reserve 101",
-            2,
-            "expected 0 to 100 percent",
-        ),
-        ("account set acme --quiet-hours on", 2, "time_zone: missing"),
-        (
-            "account set acme --quiet-hours on",
-            2,
-            "give one by --time-zone",
-        ),
-        (
-            "account set acme --time-zone America/Nowhere",
-            2,
-            "expected an IANA time zone",
-        ),
-        (
-            "account set acme --time-zone=",
-            2,
-            "expected an IANA time zone",
-        ),
-        ("account set acme --window sms=25:99", 2, "expected a start"),
-        (
-            "account set acme --window sms=21:00-21:00",
-            2,
-            "that differ",
-        ),
-        (
-            "account set acme --window fax=off",
-            2,
-            "expected one of sms",
-        ),
-        (
-            "account set acme --quiet-action drop",
-            2,
-            "expected refuse or defer",
-        ),
-        (
-            "account unknown drop",
-            2,
-            "expected default, refuse or settings",
-        ),
-        ("cap set --account acme --name daily", 2, "--limit"),
-        (
-            "cap set --account acme --name d --limit 0 --window 1h",
-            2,
-            "expected 1 to 10000",
-        ),
-        (
-            "cap set --account acme --name d --limit 1 --window 367d",
-            2,
-            "expected 1s to 366d",
-        ),
-        (
-            "cap set --account nobody --name d --limit 1 --window 1h",
-            1,
-            "no such account: nobody",
-        ),
-        (
-            "cap set --account nobody --name d --limit 1 --window 1h",
-            1,
-            "account set nobody",
-        ),
-        ("ceiling set --account acme --per-second 1", 2, "--number"),
-        (
-            "ceiling set --account acme --number 1 --service 2 --per-second 1",
-            2,
-            "cannot be used",
-        ),
-        (
-            "ceiling set --account acme --number 1 --per-second 0",
-            2,
-            "expected 1 to 1000000000",
-        ),
-        (
-            "ceiling set --account nobody --service s --per-second 1",
-            1,
-            "account set nobody",
-        ),
-        ("suppression add --account acme", 2, "RECIPIENT"),
-        (
-            "suppression add --account acme Ann",
-            2,
-            "recipient: expected a telephone number",
-        ),
-        (
-            "suppression add --account acme 07700900123",
-            2,
-            "a + and a country code",
-        ),
-        (
-            "suppression add --account acme --scope email 07700900123",
-            2,
-            "an e-mail address",
-        ),
-        (
-            "suppression add --account acme +447700900123 x@",
-            2,
-            "recipient 2: expected",
-        ),
-        (
-            "suppression add --account acme --scope every x@y.z",
-            2,
-            "expected all, or one of sms",
-        ),
-        ("pause", 2, "expected `account ACCOUNT`"),
-        (
-            "pause customer acme",
-            2,
-            "expected account, campaign, journey or batch",
-        ),
-        ("pause account acme spring", 2, "nothing behind the account"),
-        ("pause campaign acme", 2, "the campaign's id is missing"),
-        ("cancel batch a/b c", 2, "expected 1 to 64 characters"),
-        ("pause --list account acme", 2, "cannot be used with"),
-    ] {
+    for (words, code, said) in [ACCOUNTS, CAPS, CEILINGS, SUPPRESSIONS, HOLDS].concat() {
         let ended = desk.run(words).await;
         assert_eq!(ended.code, code, "{words}: {ended:?}");
         assert!(ended.stderr.contains(said), "{words}: {ended:?}");

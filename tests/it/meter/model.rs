@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lanekeeper::dispatch::ports::{JobRequest, TryId, TryResult};
+use lanekeeper::dispatch::ports::{CapRequest, JobRequest, TryId, TryResult};
 use lanekeeper::domain::{Lane, Verdict};
-use lanekeeper::meter::CounterStore;
+use lanekeeper::meter::{CounterStore, RedisOptions, RedisStore};
 use proptest::prelude::*;
 use tokio::time::{Instant, sleep};
 
+use super::reference::Reference;
 use super::world::*;
 
 const LIFE: Duration = Duration::from_secs(60);
@@ -17,65 +18,34 @@ const LIFE: Duration = Duration::from_secs(60);
 enum Step {
     /// Offers jobs by name, in this order.
     Admit(Vec<(u8, Lane)>),
-    /// A job's latest try, or one that never was, ends so.
-    Conclude(u8, bool, TryResult),
+    /// A job's latest try, or one that never was, ends so, and the job perhaps with it.
+    Conclude {
+        name: u8,
+        own: bool,
+        result: TryResult,
+        ends: bool,
+    },
     /// So many milliseconds pass.
     Pass(u64),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Claim {
-    Sending(TryId),
-    Unfinished(TryId),
-    Sent,
-}
-
-/// What should happen, in the words of the rules.
-#[derive(Default)]
-struct Reference {
-    claims: HashMap<u8, Claim>,
-    count: u32,
-    window_ends: u64,
-    now: u64,
-}
-
-impl Reference {
-    fn count(&self) -> u32 {
-        if self.now < self.window_ends {
-            self.count
-        } else {
-            0
-        }
-    }
-
-    /// `Err` stands for a duplicate, whose record the reference does not keep.
-    fn admit(&mut self, name: u8, ceiling: u32, try_id: TryId) -> Result<Verdict, ()> {
-        let verdict = match self.claims.get(&name) {
-            Some(Claim::Sent) => return Err(()),
-            Some(Claim::Sending(_)) => return Ok(CLAIMED),
-            Some(Claim::Unfinished(_)) => MAYBE_TWICE,
-            None => PASSES,
-        };
-        if self.count() >= ceiling {
-            return Ok(OVER);
-        }
-        if self.now >= self.window_ends {
-            (self.count, self.window_ends) = (0, self.now + 1_000);
-        }
-        self.count += 1;
-        self.claims.insert(name, Claim::Sending(try_id));
-        Ok(verdict)
-    }
-
-    fn conclude(&mut self, name: u8, try_id: TryId, result: &TryResult) {
-        let held = self.claims.get(&name).copied();
-        let own = matches!(held, Some(Claim::Sending(by) | Claim::Unfinished(by)) if by == try_id);
-        match result {
-            TryResult::Sent { .. } => drop(self.claims.insert(name, Claim::Sent)),
-            TryResult::NotSent if own => drop(self.claims.remove(&name)),
-            TryResult::Unknown if own => drop(self.claims.insert(name, Claim::Unfinished(try_id))),
-            TryResult::NotSent | TryResult::Unknown => {}
-        }
+/// A job by its name, which says all about it: half of the jobs have limits of their own.
+fn named(name: u8, lane: Lane) -> JobRequest {
+    let recipient = format!("recipient-{}", name % 2);
+    let often = cap("often", &recipient, 1, Duration::from_millis(1_200));
+    let daily = cap("daily", &recipient, 2, Duration::from_secs(5));
+    let caps: Vec<CapRequest> = match name % 6 {
+        0 => vec![daily],
+        1 => vec![often, daily],
+        2 => vec![often],
+        _ => Vec::new(),
+    };
+    JobRequest {
+        claim_for: Duration::from_secs(50),
+        caps,
+        number: Some(target(&format!("+1555010{}", name % 2), 3)).filter(|_| name % 4 < 2),
+        service: Some(target("promo", 4)).filter(|_| name.is_multiple_of(3)),
+        ..job(&format!("job-{name}"), lane)
     }
 }
 
@@ -89,16 +59,23 @@ fn steps(time_passes: bool) -> impl Strategy<Value = Vec<Step>> {
     let pass = u32::from(time_passes);
     let step = prop_oneof![
         4 => prop::collection::vec((0..12u8, lane), 0..8).prop_map(Step::Admit),
-        3 => (0..12u8, prop::bool::weighted(0.8), result)
-            .prop_map(|(name, own, result)| Step::Conclude(name, own, result)),
+        3 => (0..12u8, prop::bool::weighted(0.8), result, any::<bool>()).prop_map(
+            |(name, own, result, ends)| Step::Conclude { name, own, result, ends }
+        ),
         pass => (1..1_500u64).prop_map(Step::Pass),
     ];
     prop::collection::vec(step, 1..25)
 }
 
 /// Runs the steps on a store and on the reference. Real time is allowed to pass only as far as it
-/// can change nothing.
-async fn agree<S: CounterStore>(store: &S, budget: u64, steps: Vec<Step>, paused: bool) {
+/// can change nothing. The store is audited after each step.
+async fn agree<S: CounterStore>(
+    store: &S,
+    budget: u64,
+    steps: Vec<Step>,
+    paused: bool,
+    mut audit: impl AsyncFnMut(&str),
+) {
     let start = Instant::now();
     let account_name = format!("acct-{}", number());
     let mut reference = Reference::default();
@@ -106,14 +83,8 @@ async fn agree<S: CounterStore>(store: &S, budget: u64, steps: Vec<Step>, paused
     for step in steps {
         match step {
             Step::Admit(names) => {
-                let asked: Vec<JobRequest> = names
-                    .iter()
-                    .map(|(name, lane)| JobRequest {
-                        claim_for: Duration::from_secs(50),
-                        ..job(&format!("job-{name}"), *lane)
-                    })
-                    .collect();
-                let asked = request(&account_name, budget, asked);
+                let asked = names.iter().map(|(name, lane)| named(*name, *lane));
+                let asked = request(&account_name, budget, asked.collect());
                 let answer = store.admit(std::slice::from_ref(&asked)).await;
                 let answer = answer.into_iter().next().unwrap().unwrap();
                 if !paused && start.elapsed() > Duration::from_millis(900) {
@@ -122,10 +93,9 @@ async fn agree<S: CounterStore>(store: &S, budget: u64, steps: Vec<Step>, paused
                 let offered = names.iter().zip(&asked.jobs).zip(&answer.verdicts);
                 for (((name, lane), job), verdict) in offered {
                     let ceiling = asked.ceilings.of_lane(*lane);
-                    let expected = reference.admit(*name, ceiling, job.try_id);
-                    match expected {
-                        Ok(expected) => assert_eq!(*verdict, expected),
-                        Err(()) => assert!(matches!(verdict, Verdict::Duplicate(_))),
+                    match reference.admit(*name, job, ceiling) {
+                        Some(expected) => expected.check(verdict),
+                        None => assert!(matches!(verdict, Verdict::Duplicate(_))),
                     }
                     if matches!(verdict, Verdict::Admitted { .. }) {
                         latest.insert(*name, job.try_id);
@@ -133,21 +103,58 @@ async fn agree<S: CounterStore>(store: &S, budget: u64, steps: Vec<Step>, paused
                 }
                 assert_eq!(answer.counter.count, reference.count());
             }
-            Step::Conclude(name, own, result) => {
-                let try_id = match latest.get(&name) {
+            Step::Conclude {
+                name,
+                own,
+                result,
+                ends,
+            } => {
+                let mut job = named(name, Marketing);
+                job.try_id = match latest.get(&name) {
                     Some(try_id) if own => *try_id,
                     _ => TryId(number()),
                 };
-                let mut end = conclusion(&job(&format!("job-{name}"), Marketing), result.clone());
+                let mut end = if ends {
+                    last_conclusion(&job, result.clone())
+                } else {
+                    conclusion(&job, result.clone())
+                };
                 end.account = account(&account_name);
-                end.try_id = try_id;
                 store.conclude(&[end]).await.unwrap();
-                reference.conclude(name, try_id, &result);
+                reference.conclude(name, &job, &result, ends);
             }
             Step::Pass(millis) => {
                 sleep(Duration::from_millis(millis)).await;
                 reference.now += millis;
             }
+        }
+        audit(&account_name).await;
+    }
+}
+
+/// Every key of an account expires: counters within their second, sets not before their newest
+/// job leaves the window.
+async fn all_expire(raw: &mut Raw, prefix: &str, account_name: &str) {
+    let pattern = format!("{prefix}{{{account_name}}}:*");
+    let keys: Vec<String> = raw.run(&["KEYS", &pattern]).await;
+    for key in keys {
+        let left = raw.left(&key).await;
+        assert_ne!(left, -1, "{key} never expires");
+        if key.contains(":cap:") {
+            let window = if key.contains(":often:") {
+                1_200
+            } else {
+                5_000
+            };
+            let newest: Vec<(String, u64)> =
+                raw.run(&["ZRANGE", &key, "-1", "-1", "WITHSCORES"]).await;
+            let leaves = newest.first().map_or(0, |(_, since)| since + window);
+            let now = raw.now_ms().await;
+            // A key that is gone by now was read before.
+            let ends = now + u64::try_from(left).unwrap_or(0);
+            assert!(left < 0 || ends + 50 >= leaves, "{key} {left}");
+        } else if !key.contains(":claim:") {
+            assert!(left <= 1_000, "{key} {left}");
         }
     }
 }
@@ -167,7 +174,7 @@ proptest! {
     fn the_store_in_memory_agrees(budget in 0..12u64, steps in steps(true)) {
         // The longest run of pauses stays below the claims' deadline.
         runtime(true).block_on(async {
-            agree(&memory(LIFE), budget, steps, true).await;
+            agree(&memory(LIFE), budget, steps, true, async |_| {}).await;
         });
     }
 }
@@ -175,11 +182,19 @@ proptest! {
 #[test]
 fn redis_agrees() {
     let runtime = runtime(false);
-    let store = runtime.block_on(redis(LIFE));
+    let options = RedisOptions {
+        claim_life: LIFE,
+        ..redis_options()
+    };
+    let prefix = options.prefix.clone();
+    let store = RedisStore::new(options).unwrap();
+    let raw = std::cell::RefCell::new(runtime.block_on(Raw::open()));
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(128));
     runner
         .run(&(0..12u64, steps(false)), |(budget, steps)| {
-            runtime.block_on(agree(&store, budget, steps, false));
+            let mut raw = raw.borrow_mut();
+            let audit = async |account: &str| all_expire(&mut raw, &prefix, account).await;
+            runtime.block_on(agree(&store, budget, steps, false, audit));
             Ok(())
         })
         .unwrap();

@@ -206,15 +206,15 @@ async fn the_last_job_to_leave_takes_the_set_along() {
 async fn jobs_that_are_turned_away_write_nothing() {
     let mut rig = Rig::new().await;
     let limited = JobRequest {
-        number: target("+15550100", 5),
-        service: target("promo", 5),
+        number: Some(target("+15550100", 5)),
+        service: Some(target("promo", 5)),
         ..daily_job(3)
     };
     let asked = request("acct", 0, vec![limited.clone(), again(&limited)]);
     rig.store.admit(&[asked]).await.remove(0).unwrap();
     assert_eq!(rig.keys().await, Vec::<String>::new());
     let closed = JobRequest {
-        service: target("closed", 0),
+        service: Some(target("closed", 0)),
         ..limited
     };
     let verdict = admit_one(&rig.store, &closed).await;
@@ -226,8 +226,8 @@ async fn jobs_that_are_turned_away_write_nothing() {
 async fn each_number_and_each_service_has_a_key_of_its_own() {
     let mut rig = Rig::new().await;
     let with = |number: &str, service: Option<&str>| JobRequest {
-        number: target(number, 2),
-        service: service.and_then(|service| target(service, 2)),
+        number: Some(target(number, 2)),
+        service: service.map(|service| target(service, 2)),
         ..jobs(Transactional, 1).remove(0)
     };
     let hot = |_| with("+15550100", None);
@@ -267,7 +267,7 @@ async fn a_damaged_counter_of_a_number_heals() {
         let batch: Vec<JobRequest> = jobs(Transactional, 8)
             .into_iter()
             .map(|job| JobRequest {
-                number: target("+15550100", 5),
+                number: Some(target("+15550100", 5)),
                 ..job
             })
             .collect();
@@ -287,8 +287,8 @@ async fn a_batch_of_any_size_has_limits() {
             let recipient = format!("recipient-{}", place / 2);
             let cap = cap("daily", &recipient, 1, Duration::from_secs(3_600));
             JobRequest {
-                number: target(&format!("+1555{place:07}"), 1),
-                service: target("promo", 1_000_000),
+                number: Some(target(&format!("+1555{place:07}"), 1)),
+                service: Some(target("promo", 1_000_000)),
                 ..capped_job(&[cap])
             }
         })

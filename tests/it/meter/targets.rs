@@ -27,14 +27,14 @@ on_every_store! {
 
 fn of_number(number: &str, per_second: u32) -> JobRequest {
     JobRequest {
-        number: target(number, per_second),
+        number: Some(target(number, per_second)),
         ..jobs(Transactional, 1).remove(0)
     }
 }
 
 fn of_service(service: &str, per_second: u32) -> JobRequest {
     JobRequest {
-        service: target(service, per_second),
+        service: Some(target(service, per_second)),
         ..jobs(Transactional, 1).remove(0)
     }
 }
@@ -91,7 +91,7 @@ async fn a_number_and_a_service_of_one_name_count_apart<S: CounterStore>(store: 
 
 async fn what_one_ceiling_sheds_uses_none_of_another<S: CounterStore>(store: &S) {
     let both = |number: u32, service: u32| JobRequest {
-        service: target("promo", service),
+        service: Some(target("promo", service)),
         ..of_number("+15550100", number)
     };
     // By the number: the service's count stays.
@@ -112,7 +112,7 @@ async fn what_one_ceiling_sheds_uses_none_of_another<S: CounterStore>(store: &S)
 
 async fn what_the_lane_sheds_uses_no_number_and_no_service<S: CounterStore>(store: &S) {
     let both = || JobRequest {
-        service: target("promo", 2),
+        service: Some(target("promo", 2)),
         ..of_number("+15550100", 2)
     };
     let asked = request("acct", 0, vec![both(), both(), both()]);
@@ -145,8 +145,8 @@ async fn what_is_checked_first_gives_the_answer<S: CounterStore>(store: &S) {
     let daily = cap("daily", "anna", 1, HOUR);
     let limits = |id: &str| JobRequest {
         caps: vec![daily.clone()],
-        number: target("+15550100", 1),
-        service: target("promo", 1),
+        number: Some(target("+15550100", 1)),
+        service: Some(target("promo", 1)),
         ..job(id, Transactional)
     };
     let first = limits("first");

@@ -129,9 +129,9 @@ pub fn cap(name: &str, recipient: &str, limit: u32, window: Duration) -> CapRequ
     CapRequest { key, limit, window }
 }
 
-pub fn target(name: &str, per_second: u32) -> Option<TargetCeiling> {
+pub fn target(name: &str, per_second: u32) -> TargetCeiling {
     let target = name.into();
-    Some(TargetCeiling { target, per_second })
+    TargetCeiling { target, per_second }
 }
 
 /// A new job with these caps.

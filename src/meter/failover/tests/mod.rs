@@ -1,5 +1,6 @@
 //! The failover under paused time, over a store that can be told how to misbehave.
 
+mod limits;
 mod rig;
 
 use std::sync::Arc;

@@ -42,8 +42,12 @@ pub(super) struct Scripted {
 
 impl Scripted {
     pub(super) fn new(mood: Mood) -> Self {
+        Self::with_claims(mood, LIFE)
+    }
+
+    fn with_claims(mood: Mood, life: Duration) -> Self {
         Self {
-            inner: MemoryStore::new(LIFE, Arc::new(StillClock)),
+            inner: MemoryStore::new(life, Arc::new(StillClock)),
             mood: Arc::new(Mutex::new(mood)),
             calls: Arc::default(),
         }
@@ -121,14 +125,19 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) fn new(mood: Mood) -> Self {
-        let store = Scripted::new(mood);
+        Self::with_claims(mood, LIFE)
+    }
+
+    /// A life of zero turns claims off.
+    pub(super) fn with_claims(mood: Mood, claim_life: Duration) -> Self {
+        let store = Scripted::with_claims(mood, claim_life);
         let telemetry = Telemetry::unexported();
-        let meter = Failover::new(
-            store.clone(),
-            FailoverOptions::default(),
-            Arc::new(StillClock),
-            telemetry.clone(),
-        );
+        let options = FailoverOptions {
+            claim_life,
+            ..FailoverOptions::default()
+        };
+        let clock = Arc::new(StillClock);
+        let meter = Failover::new(store.clone(), options, clock, telemetry.clone());
         Self {
             store,
             meter,
@@ -143,7 +152,7 @@ impl Rig {
         *next
     }
 
-    fn job(&self, id: &str, lane: Lane) -> JobRequest {
+    pub(super) fn job(&self, id: &str, lane: Lane) -> JobRequest {
         JobRequest {
             id: JobId::parse(id).unwrap(),
             lane,
@@ -204,8 +213,12 @@ impl Rig {
 
     /// As another replica sees a job: through the store alone.
     pub(super) async fn elsewhere(&self, id: &str) -> Verdict {
-        let jobs = vec![self.job(id, Lane::Transactional)];
-        let mut results = self.store.inner.admit(&[request("acct", jobs)]).await;
+        self.job_elsewhere(self.job(id, Lane::Transactional)).await
+    }
+
+    /// The same, of a job that is not plain.
+    pub(super) async fn job_elsewhere(&self, job: JobRequest) -> Verdict {
+        let mut results = self.store.inner.admit(&[request("acct", vec![job])]).await;
         results.remove(0).unwrap().verdicts.remove(0)
     }
 }
