@@ -60,6 +60,9 @@ impl Database {
                 limit.as_millis() * 10,
             ),
         ]);
+        // Every question looks whole keys up. A plan that was made while a table was small would read
+        // the table as a whole after it has grown, until the server looks at it again.
+        let options = options.options([("enable_seqscan", "off")]);
         let pool = PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(settings.connect_timeout)

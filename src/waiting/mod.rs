@@ -1,6 +1,6 @@
 //! Jobs that wait in the database, and their way back into the queues.
 //!
-//! A job that must wait for longer than a delay queue is for becomes a row ([`keep`]), written
+//! A job that must wait for longer than a delay queue is for becomes a row ([`fn@keep`]), written
 //! before its message is acknowledged. Every worker runs a [`Releaser`], which publishes what is due
 //! and deletes exactly the rows whose publish was confirmed: a crash in between publishes again, and
 //! the job's claim catches the second copy.

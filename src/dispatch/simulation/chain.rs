@@ -69,9 +69,8 @@ impl Hurdle {
             Self::QuietHours => Seen::told("refused", "quiet_hours"),
             Self::Sent => Seen::told("dispatched", ""),
             Self::Capped => Seen::told("refused", "frequency_cap"),
-            Self::Number | Self::Service => Seen::Shed,
             Self::Ceiling if lane == Lane::Transactional => Seen::Held,
-            Self::Ceiling => Seen::Shed,
+            Self::Number | Self::Service | Self::Ceiling => Seen::Shed,
         }
     }
 }

@@ -45,13 +45,11 @@ pub fn everything_ends(report: &Report) -> Check {
 
 fn may_end(job: &PlannedJob, told: &[&str]) -> bool {
     match job.kind {
-        Kind::Plain | Kind::Misplaced => told == ["dispatched"],
+        Kind::Plain | Kind::Misplaced | Kind::Paused | Kind::Later => told == ["dispatched"],
         Kind::Rejected => told == ["failed"],
-        Kind::Invalid => told == ["refused"],
+        Kind::Invalid | Kind::OptedOut => told == ["refused"],
         Kind::Garbage => told.is_empty(),
         Kind::ShortLived => told == ["dispatched"] || told == ["expired"],
-        Kind::Paused | Kind::Later => told == ["dispatched"],
-        Kind::OptedOut => told == ["refused"],
         Kind::Cancelled => told == ["cancelled"],
         // A job that was sent, and whose acknowledgement was lost, may be refused when it comes again.
         Kind::OptsOut => {
