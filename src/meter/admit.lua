@@ -42,6 +42,9 @@ local values = limits and limits.values or read_all(KEYS, #KEYS)
 local account = read_counter(KEYS[1], values[1])
 local claims, claim_values, claim_ends = {}, {}, {}
 local taken = {}
+local limited = limits and limits.jobs
+local keys = life > 0 and KEYS
+local count, admitted = account.count, 0
 local job, jobs = 0, 0
 local at = limits and limits.last + 1 or 3
 
@@ -53,10 +56,10 @@ while ARGV[at] do
   at = at + 3
   while job < jobs do
     job = job + 1
-    local key = life > 0 and KEYS[job + 1]
+    local key = keys and keys[job + 1]
     local claim = key and values[job + 1]
     local state = claim and byte(claim)
-    local own = limits and limits.jobs[job]
+    local own = limited and limited[job]
     local letter, joining
     if state == SENT then
       letter = 'd'
@@ -67,30 +70,34 @@ while ARGV[at] do
     elseif own then
       letter, joining = limits.check(own)
     end
-    if not letter and account.count >= ceiling then letter = 'l' end
-    if not letter then
+    if letter then
+      -- Turned away already.
+    elseif count < ceiling then
       letter = state == SENDING and 'p' or 'a'
-      count_one(account)
+      count = count + 1
+      admitted = admitted + 1
       if own then limits.count(own, joining) end
       if key then
-        local claimed = account.more
         taken[key] = true
-        claims[claimed] = key
-        claim_values[claimed] = claim_head .. ARGV[at]
-        claim_ends[claimed] = claim_end
+        claims[admitted] = key
+        claim_values[admitted] = claim_head .. ARGV[at]
+        claim_ends[admitted] = claim_end
       end
+    else
+      letter = 'l'
     end
     letters[job] = letter
     if key then at = at + 1 end
   end
 end
 
+account.more = admitted
 write_counter(account)
 if limits then limits.write() end
 for i = 1, #claims do
   call('SET', claims[i], claim_values[i], 'PXAT', claim_ends[i])
 end
 
-local answer = { account.count, math.max(account.left, 0), table.concat(letters) }
+local answer = { count, math.max(account.left, 0), table.concat(letters) }
 for i = 1, #extras do answer[3 + i] = extras[i] end
 return answer

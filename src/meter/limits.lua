@@ -17,11 +17,6 @@ local function read_counter(key, held)
   return { key = key, count = 0, left = -2, more = 0 }
 end
 
-local function count_one(counter)
-  counter.count = counter.count + 1
-  counter.more = counter.more + 1
-end
-
 local function write_counter(counter)
   if counter.more == 0 then return end
   if counter.left == -2 then
@@ -138,7 +133,10 @@ local function read_limits(at, now, extras)
     end
     for place = job + 3, job + 4 do
       local counter = counters_read[ARGV[place]]
-      if counter then count_one(counter) end
+      if counter then
+        counter.count = counter.count + 1
+        counter.more = counter.more + 1
+      end
     end
   end
 

@@ -1,6 +1,8 @@
 //! The budgets: one counter per account, shared by all replicas, and what happens without it.
+//! Below the account's there are ceilings of sender numbers and messaging services, and frequency
+//! caps, which count what each recipient has had.
 //!
-//! [`RedisStore`] keeps the shared counters and the claims, [`MemoryStore`] does the same within
+//! [`RedisStore`] keeps the shared counters, the caps' counts and the claims, [`MemoryStore`] does the same within
 //! one process. [`Failover`] stands in front of either: it answers always, and in time.
 
 use std::future::Future;
@@ -78,7 +80,10 @@ impl StoreError {
 
 /// A place where all replicas count together and claims are kept.
 pub trait CounterStore: Send + Sync + 'static {
-    /// One atomic check-then-count per account. One result per request, in order.
+    /// One atomic check-then-count per account, by the rules of [`Meter::admit`]. One result per
+    /// request, in order.
+    ///
+    /// [`Meter::admit`]: crate::dispatch::ports::Meter::admit
     fn admit(
         &self,
         requests: &[AccountRequest],

@@ -4,6 +4,12 @@
 //! window. A local window goes on from the count and end that the shared counter last reported,
 //! leaves room for what other calls may be admitting at that moment, and has to end before the
 //! account's next decision asks the shared counter again.
+//!
+//! Of frequency caps nobody knows here what other replicas have sent: they let everything pass,
+//! counted. The ceilings of numbers and services hold for this process alone. Their windows begin
+//! with what the shared counters let this process send, so that falling open grants no second
+//! ceiling; the shared counters learn nothing of what was sent without them, so that the return
+//! may, once.
 
 mod announcer;
 mod backlog;
@@ -42,7 +48,8 @@ pub struct FailoverOptions {
     /// How long claims are remembered here after their try's deadline; zero turns claims off, as
     /// it does in the store.
     pub claim_life: Duration,
-    /// How many claims, and how many unrecorded ends of tries, are remembered here at most.
+    /// How many claims, how many windows of numbers and services, and how many unrecorded ends of
+    /// tries are remembered here at most.
     pub remembered: usize,
 }
 
