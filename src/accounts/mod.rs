@@ -1,7 +1,7 @@
 //! What is known of accounts: what operators have laid down for each, and for those who receive.
 //!
 //! Budgets, caps, ceilings and quiet hours are read as a whole and kept in memory ([`Directory`]);
-//! opt-outs and holds are asked for anew with each batch of jobs ([`facts`]).
+//! opt-outs and holds are asked for anew with each batch of jobs ([`facts()`]).
 
 mod directory;
 mod facts;

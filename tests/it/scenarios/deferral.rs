@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
 
 use crate::support::jobs::Offer;
 use crate::support::records::Records;
@@ -17,6 +17,9 @@ const DUE: usize = 300;
 const DUE_PER_SECOND: usize = 80;
 /// A worker may use so much.
 const MEMORY_MIB: u64 = 64;
+/// A build for tests takes in so many a second even on a busy machine; by itself it does four times
+/// as many.
+const TAKEN_IN_PER_SECOND: f64 = 2_000.0;
 
 /// How many jobs wait in all: a million, for those who have the time.
 fn jobs() -> usize {
@@ -34,6 +37,69 @@ fn peak_mib(cluster: &Cluster) -> u64 {
     used.max().unwrap_or(0) / 1024 / 1024
 }
 
+/// Takes in so many jobs that are due tomorrow. Gives the time that it took, and the most memory
+/// that a worker used.
+async fn take_in(
+    jobs: usize,
+    scene: &Scene,
+    records: &Records,
+    cluster: &Cluster,
+) -> (Duration, u64) {
+    let tomorrow = (Timestamp::now() + Duration::from_secs(86_400)).to_string();
+    let publisher = scene.publisher().await;
+    let began = Instant::now();
+    let publishing = tokio::spawn(async move {
+        for start in (0..jobs).step_by(10_000) {
+            let chunk = start..jobs.min(start + 10_000);
+            let offer = |number| later(format!("later-{number}"), &tomorrow);
+            publisher
+                .publish_all(&chunk.map(offer).collect::<Vec<_>>())
+                .await;
+        }
+    });
+    let mut peak = 0;
+    while records.waiting().await < jobs {
+        peak = peak.max(peak_mib(cluster));
+        assert!(began.elapsed() < 1_200 * SECOND, "not all taken in");
+        // Counting a million rows is work for the server too.
+        sleep(SECOND / 20 + began.elapsed() / 50).await;
+    }
+    publishing.await.unwrap();
+    (began.elapsed(), peak)
+}
+
+/// The processor time of all workers in three seconds in which nothing comes and nothing is due.
+async fn idle_time(scene: &Scene, cluster: &Cluster) -> Duration {
+    scene.assert_drained().await;
+    let deliveries = cluster.count("lanekeeper_deliveries_total", &[]).await;
+    let used = || cluster.workers.iter().map(Worker::cpu).sum::<Duration>();
+    let before = used();
+    sleep(3 * SECOND).await;
+    let idle = used().saturating_sub(before);
+    let later = cluster.count("lanekeeper_deliveries_total", &[]).await;
+    assert_eq!(later, deliveries);
+    idle
+}
+
+/// Lets some jobs become due, and gives how long after their instant the first and the last arrived.
+async fn become_due(scene: &Scene) -> (Duration, Duration) {
+    let wait = 5 * SECOND;
+    let (instant, due) = (Instant::now() + wait, (Timestamp::now() + wait).to_string());
+    let prompt = |id| Offer::marketing("prompt", id).with("not_before", &*due);
+    let soon = Offer::many(DUE, "soon", prompt);
+    scene.publisher().await.publish_all(&soon).await;
+    scene.stub.wait_for(DUE, 30 * SECOND).await;
+    let arrivals = scene.stub.arrivals();
+    // The wall clock's instant and the steady clock's were read one after the other.
+    let early = arrivals.iter().filter(|one| one.at + SECOND / 20 < instant);
+    assert_eq!(early.count(), 0);
+    let after = arrivals
+        .iter()
+        .map(|one| one.at.saturating_duration_since(instant));
+    let first = after.clone().min().unwrap_or_default();
+    (first, after.max().unwrap_or_default())
+}
+
 /// Nothing circles through the broker to wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deferred_jobs_cost_nothing_while_they_wait_and_go_in_time() {
@@ -42,63 +108,10 @@ async fn deferred_jobs_cost_nothing_while_they_wait_and_go_in_time() {
     let (scene, database) = Scene::with_database("deferred").await;
     let records = Records::of(database.pool());
     let cluster = Cluster::start(2, &scene.config).await;
-    let publisher = scene.publisher().await;
-    let queues = scene.queues().await;
-    let tomorrow = (Timestamp::now() + Duration::from_secs(86_400)).to_string();
-
-    let began = Instant::now();
-    let publishing = tokio::spawn({
-        let (publisher, tomorrow) = (publisher.clone(), tomorrow.clone());
-        async move {
-            for start in (0..jobs).step_by(10_000) {
-                let chunk = start..jobs.min(start + 10_000);
-                let chunk: Vec<_> = chunk
-                    .map(|n| later(format!("later-{n}"), &tomorrow))
-                    .collect();
-                publisher.publish_all(&chunk).await;
-            }
-        }
-    });
-    let mut peak = 0;
-    while records.waiting().await < jobs {
-        peak = peak.max(peak_mib(&cluster));
-        assert!(began.elapsed() < 1_200 * SECOND, "not all taken in");
-        // Counting a million rows is work for the server too.
-        sleep(SECOND / 20 + began.elapsed() / 50).await;
-    }
-    let took = began.elapsed();
-    publishing.await.unwrap();
-
-    eventually("queues empty", 5 * SECOND, async || {
-        queues.all_ready().await == 0
-    })
-    .await;
-    let deliveries = cluster.count("lanekeeper_deliveries_total", &[]).await;
-    let cpu: Duration = cluster.workers.iter().map(Worker::cpu).sum();
-    sleep(3 * SECOND).await;
-    let idle: Duration = cluster.workers.iter().map(Worker::cpu).sum::<Duration>() - cpu;
-    assert_eq!(
-        cluster.count("lanekeeper_deliveries_total", &[]).await,
-        deliveries
-    );
-
-    let (instant, due) = (
-        Instant::now() + 5 * SECOND,
-        Timestamp::now() + Duration::from_secs(5),
-    );
-    let due = due.to_string();
-    let soon = Offer::many(DUE, "soon", |id| {
-        Offer::marketing("prompt", id).with("not_before", &*due)
-    });
-    publisher.publish_all(&soon).await;
-    sleep_until(instant).await;
-    assert_eq!(records.waiting().await, jobs + DUE);
-    scene.stub.wait_for(DUE, 30 * SECOND).await;
-    peak = peak.max(peak_mib(&cluster));
-    let arrivals = scene.stub.arrivals();
-    let after = |one: &crate::support::stub::Arrival| one.at.saturating_duration_since(instant);
-    let first = arrivals.iter().map(after).min().unwrap_or_default();
-    let last = arrivals.iter().map(after).max().unwrap_or_default();
+    let (took, peak) = take_in(jobs, &scene, &records, &cluster).await;
+    let idle = idle_time(&scene, &cluster).await;
+    let (first, last) = become_due(&scene).await;
+    let peak = peak.max(peak_mib(&cluster));
     #[expect(clippy::cast_precision_loss, reason = "a million at most")]
     let per_second = jobs as f64 / took.as_secs_f64();
     println!(
@@ -108,7 +121,7 @@ async fn deferred_jobs_cost_nothing_while_they_wait_and_go_in_time() {
         first.as_millis(),
         last.as_millis(),
     );
-    assert!(arrivals.iter().all(|one| one.at + SECOND / 20 > instant));
+    assert!(per_second > TAKEN_IN_PER_SECOND, "{per_second:.0} a second");
     assert!(first < 2 * SECOND, "the first one {first:?} late");
     let at_the_rate = SECOND * u32::try_from(DUE.div_ceil(DUE_PER_SECOND)).unwrap();
     assert!(

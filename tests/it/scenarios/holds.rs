@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use crate::support::events::Events;
 use crate::support::jobs::Offer;
+use crate::support::postgres::TestDatabase;
 use crate::support::records::Records;
 use crate::support::scene::Scene;
 use crate::support::watch::CounterWatch;
@@ -18,6 +20,7 @@ const BUDGET: i32 = 200;
 /// What is paused, each in an account of its own. The first two are resumed, the others cancelled.
 const KINDS: [&str; 4] = ["account", "campaign", "journey", "batch"];
 const RESUMED: usize = 2;
+const ALL: usize = KINDS.len() * JOBS;
 
 fn account(kind: &str) -> String {
     format!("by-{kind}")
@@ -46,7 +49,34 @@ fn jobs(kind: &str) -> Vec<Offer> {
     (0..JOBS).map(job).collect()
 }
 
-/// The time from an instant to each account's first arrival after it.
+/// Two workers, and ten thousand jobs on their way.
+struct World {
+    scene: Scene,
+    records: Records,
+    cluster: Cluster,
+    events: Events,
+    _database: TestDatabase,
+}
+
+/// How a pause went.
+struct Pause {
+    /// How long after it the last job arrived.
+    last: Duration,
+    /// How long it took until all others were in the table.
+    kept_within: Duration,
+}
+
+/// How its end went.
+struct Resumption {
+    /// When each of the resumed ones had its first arrival.
+    starts: Vec<Duration>,
+    /// How long it took until all had ended.
+    over: Duration,
+    /// The highest count of a window.
+    highest: u64,
+}
+
+/// The time from an instant to an account's first arrival after it.
 fn first_after(scene: &Scene, kind: &str, instant: Instant) -> Option<Duration> {
     let (account, arrivals) = (account(kind), scene.stub.arrivals());
     let own = arrivals.iter().filter(|one| one.account == account);
@@ -55,111 +85,131 @@ fn first_after(scene: &Scene, kind: &str, instant: Instant) -> Option<Duration> 
         .min()
 }
 
+impl World {
+    async fn new() -> Self {
+        let (scene, database) = Scene::with_database("holds").await;
+        // Few slots and a slow carrier: at any moment some jobs are on their way, not only when
+        // windows open.
+        let scene = scene.set("CARRIERS__DEFAULT__MAX_IN_FLIGHT", 10);
+        scene.stub.set_latency(Duration::from_millis(25));
+        let records = Records::of(database.pool());
+        for kind in KINDS {
+            records.account(&account(kind), BUDGET).await;
+        }
+        let cluster = Cluster::start(2, &scene.config).await;
+        let world = Self {
+            events: scene.events().await,
+            scene,
+            records,
+            cluster,
+            _database: database,
+        };
+        let publisher = world.scene.publisher().await;
+        for kind in KINDS {
+            publisher.publish_all(&jobs(kind)).await;
+        }
+        world
+    }
+
+    /// Pauses all four at once, and waits until nothing moves any more.
+    async fn pause(&self) -> Pause {
+        let row = |kind| {
+            format!(
+                "('{}', '{kind}', '{}', 'paused')",
+                account(kind),
+                target(kind)
+            )
+        };
+        let rows = KINDS.map(row).join(", ");
+        let insert = format!("INSERT INTO holds (account_id, kind, target, state) VALUES {rows}");
+        let paused = self.records.commit(&insert).await;
+        let kept = async || self.records.waiting().await + self.scene.stub.distinct() == ALL;
+        eventually("all that has not gone waits", 40 * SECOND, kept).await;
+        let kept_within = paused.elapsed();
+        self.assert_idle().await;
+        assert_eq!(
+            self.records.waiting_for("paused").await,
+            self.records.waiting().await
+        );
+        let arrivals = self.scene.stub.arrivals().into_iter();
+        let after = arrivals.map(|one| one.at.saturating_duration_since(paused));
+        Pause {
+            last: after.max().unwrap_or_default(),
+            kept_within,
+        }
+    }
+
+    /// Neither broker nor workers have anything to do.
+    async fn assert_idle(&self) {
+        let queues = self.scene.queues().await;
+        let empty = async || queues.all_ready().await == 0;
+        eventually("the queues are empty", 5 * SECOND, empty).await;
+        let deliveries = self.deliveries().await;
+        sleep(2 * SECOND).await;
+        assert_eq!(self.deliveries().await, deliveries);
+        assert_eq!(queues.all_ready().await, 0);
+    }
+
+    async fn deliveries(&self) -> u64 {
+        self.cluster.count("lanekeeper_deliveries_total", &[]).await
+    }
+
+    /// Resumes some, cancels the others, and waits until all have ended.
+    async fn resume(&self) -> Resumption {
+        let (resumed, cancelled) = KINDS.split_at(RESUMED);
+        let mut watches = Vec::new();
+        for kind in resumed {
+            watches.push(self.scene.watch_of(&account(kind)).await);
+        }
+        let change = "DELETE FROM holds WHERE kind IN ('account', 'campaign');
+                      UPDATE holds SET state = 'cancelled'";
+        let changed = self.records.commit(change).await;
+        self.records.await_entries(ALL, 60 * SECOND).await;
+        let first = |kind: &&str| first_after(&self.scene, kind, changed);
+        assert!(cancelled.iter().all(|kind| first(kind).is_none()));
+        Resumption {
+            starts: resumed.iter().filter_map(first).collect(),
+            over: changed.elapsed(),
+            highest: highest(watches).await,
+        }
+    }
+}
+
 /// F5-31: what is queued and prefetched stops within a second of the pause, in both lanes, waits
 /// without the broker, and starts again within two of its end, under the ceiling.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_stops_what_is_on_its_way_and_its_end_lets_it_go() {
     let _alone = heavy().await;
-    let (scene, database) = Scene::with_database("holds").await;
-    // Few slots and a slow carrier: at any moment some jobs are on their way, not only when windows
-    // open.
-    let scene = scene.set("CARRIERS__DEFAULT__MAX_IN_FLIGHT", 10);
-    scene.stub.set_latency(Duration::from_millis(25));
-    let records = Records::of(database.pool());
-    for kind in KINDS {
-        records.account(&account(kind), BUDGET).await;
-    }
-    let cluster = Cluster::start(2, &scene.config).await;
-    let events = scene.events().await;
-    let queues = scene.queues().await;
-    let publisher = scene.publisher().await;
-    for kind in KINDS {
-        publisher.publish_all(&jobs(kind)).await;
-    }
-    let all = KINDS.len() * JOBS;
-
-    let holds = KINDS.map(|kind| {
-        format!(
-            "('{}', '{kind}', '{}', 'paused')",
-            account(kind),
-            target(kind)
-        )
-    });
-    let insert = "INSERT INTO holds (account_id, kind, target, state) VALUES";
-    let paused = records
-        .commit(&format!("{insert} {}", holds.join(", ")))
-        .await;
-    let settled = async || records.waiting().await + scene.stub.distinct() == all;
-    eventually("all that has not gone waits", 40 * SECOND, settled).await;
-    let kept_within = paused.elapsed();
-    eventually("the queues are empty", 5 * SECOND, async || {
-        queues.all_ready().await == 0
-    })
-    .await;
-    let deliveries = cluster.count("lanekeeper_deliveries_total", &[]).await;
-    sleep(2 * SECOND).await;
-    assert_eq!(
-        cluster.count("lanekeeper_deliveries_total", &[]).await,
-        deliveries
-    );
-    assert_eq!(queues.all_ready().await, 0);
-    let before = scene.stub.arrivals();
-    let last = before
-        .iter()
-        .map(|one| one.at.saturating_duration_since(paused))
-        .max();
-    let last = last.unwrap_or_default();
-    let kept = records.waiting().await;
-    assert_eq!(records.waiting_for("paused").await, kept);
-    assert!(last < SECOND, "the last one {last:?} after the pause");
-
-    let resumed_kinds = &KINDS[..RESUMED];
-    let mut watches = Vec::new();
-    for kind in resumed_kinds {
-        watches.push(scene.watch_of(&account(kind)).await);
-    }
-    let resumed = records
-        .commit(
-            "DELETE FROM holds WHERE kind IN ('account', 'campaign');
-             UPDATE holds SET state = 'cancelled'",
-        )
-        .await;
-    let started = async || {
-        let started = |kind: &&str| first_after(&scene, kind, resumed).is_some();
-        resumed_kinds.iter().all(started)
-    };
-    eventually("the resumed ones go", 4 * SECOND, started).await;
-    let starts: Vec<_> = resumed_kinds
-        .iter()
-        .filter_map(|kind| first_after(&scene, kind, resumed))
-        .collect();
-    records.await_entries(all, 60 * SECOND).await;
-    let took = resumed.elapsed();
-    let highest = highest(watches).await;
-    let cancelled = records.ended("cancelled", "").await;
+    let world = World::new().await;
+    let pause = world.pause().await;
+    let before = world.scene.stub.count();
+    let resumption = world.resume().await;
+    let cancelled = world.records.ended("cancelled", "").await;
+    let Resumption {
+        starts,
+        over,
+        highest,
+    } = resumption;
     println!(
-        "figure: holds jobs={all} before={} last_after_pause_ms={} all_kept_s={:.1} started_ms={starts:?} highest={highest} cancelled={cancelled} over_s={:.1} fallbacks={}",
-        before.len(),
-        last.as_millis(),
-        kept_within.as_secs_f64(),
-        took.as_secs_f64(),
-        cluster.count(FALLBACKS, &[]).await,
+        "figure: holds jobs={ALL} before={before} last_after_pause_ms={} all_kept_s={:.1} started={starts:.0?} highest={highest} cancelled={cancelled} over_s={:.1} fallbacks={}",
+        pause.last.as_millis(),
+        pause.kept_within.as_secs_f64(),
+        over.as_secs_f64(),
+        world.cluster.count(FALLBACKS, &[]).await,
     );
+    assert!(pause.last < SECOND, "the last one {:?} after", pause.last);
+    assert_eq!(starts.len(), RESUMED);
     assert!(starts.iter().all(|start| *start < 2 * SECOND), "{starts:?}");
-    assert!(
-        highest <= u64::from(BUDGET.unsigned_abs()),
-        "a window reached {highest}"
-    );
-    let went_on = |kind: &&str| first_after(&scene, kind, resumed).is_some();
-    assert!(!KINDS[RESUMED..].iter().any(|kind| went_on(&kind)));
-    assert_eq!(cancelled + scene.stub.distinct(), all);
-    assert!(scene.stub.duplicates().is_empty());
-    let told = events.ends();
+    let budget = u64::from(BUDGET.unsigned_abs());
+    assert!(highest <= budget, "a window reached {highest}");
+    assert_eq!(cancelled + world.scene.stub.distinct(), ALL);
+    assert!(world.scene.stub.duplicates().is_empty());
+    let told = world.events.ends();
     assert_eq!(told[&("cancelled".to_owned(), String::new())], cancelled);
-    assert_eq!(records.waiting().await, 0);
-    scene.assert_drained().await;
-    cluster.stop().await;
-    scene.end().await;
+    assert_eq!(world.records.waiting().await, 0);
+    world.scene.assert_drained().await;
+    world.cluster.stop().await;
+    world.scene.end().await;
 }
 
 async fn highest(watches: Vec<CounterWatch>) -> u64 {

@@ -14,7 +14,7 @@ use crate::support::{eventually, heavy};
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOT: usize = 40;
-const OTHERS: usize = 1_200;
+const OTHERS: usize = 900;
 const CEILING: u64 = 10;
 
 /// A kind of ceiling, and a job's field that it is about.
@@ -41,7 +41,8 @@ const KINDS: [Kind; 2] = [
 ];
 
 impl Kind {
-    fn jobs(&self, hot: usize) -> Vec<Offer> {
+    /// So many hot ones and the others, in a round of their own.
+    fn jobs(&self, round: &str, hot: usize) -> Vec<Offer> {
         // The hot ones are spread among the first of the others, and would all stand in their way.
         let job = |number: usize| {
             let is_hot = number.is_multiple_of(2) && number / 2 < hot;
@@ -50,7 +51,7 @@ impl Kind {
             } else {
                 ("other", self.other)
             };
-            let id = format!("{}-{hot}-{name}-{number}", self.name);
+            let id = format!("{}-{round}-{name}-{number}", self.name);
             let offer = Offer::marketing(ACCOUNT, id).queued_now();
             offer.with(self.field, target)
         };
@@ -59,9 +60,9 @@ impl Kind {
 }
 
 /// How long it takes until all of the others are at the carrier.
-async fn others_take(scene: &Scene, kind: &Kind, hot: usize) -> Duration {
-    let start = format!("{}-{hot}-other", kind.name);
-    let jobs = kind.jobs(hot);
+async fn others_take(scene: &Scene, kind: &Kind, round: &str, hot: usize) -> Duration {
+    let start = format!("{}-{round}-other", kind.name);
+    let jobs = kind.jobs(round, hot);
     let publisher = scene.publisher().await;
     let arrived = || {
         let arrivals = scene.stub.arrivals().into_iter();
@@ -95,35 +96,38 @@ async fn a_hot_number_or_service_keeps_its_rate_and_slows_no_other() {
     let worker = Worker::start(&scene.config).await;
     let counters = Counters::connect(&scene.redis, &scene.prefix).await;
     for kind in &KINDS {
-        let alone = others_take(&scene, kind, 0).await;
+        let alone = others_take(&scene, kind, "before", 0).await;
         let before = scene.stub.count();
         let key = counters.key(ACCOUNT, &format!("{}:{}", kind.name, kind.hot));
         let watch = CounterWatch::of_key(&scene.redis, key).await;
         let began = Instant::now();
-        let beside = others_take(&scene, kind, HOT).await;
-        let waits = async || records.waiting_for(kind.name).await > 0;
-        eventually("hot ones wait for their turn", 5 * SECOND, waits).await;
+        let beside = others_take(&scene, kind, "beside", HOT).await;
         scene
             .stub
             .wait_for(before + HOT + OTHERS, 30 * SECOND)
             .await;
         let took = began.elapsed();
+        let in_turn = [("reason", kind.name)];
+        let in_turn = worker.count("lanekeeper_waits_total", &in_turn).await;
         let windows = watch.finish().await;
         let highest = windows.iter().map(|window| window.count).max().unwrap_or(0);
+        // A machine is not equally fast at all times: what is alone is measured twice.
+        let alone = alone.max(others_take(&scene, kind, "after", 0).await);
         let slower = beside.as_secs_f64() / alone.as_secs_f64();
         println!(
-            "figure: hot_{} others_alone_ms={} others_beside_ms={} hot={HOT} hot_took_s={:.1} highest_window={highest}",
+            "figure: hot_{} others_alone_ms={} others_beside_ms={} hot={HOT} waited_in_turn={in_turn} hot_took_s={:.1} highest_window={highest}",
             kind.name,
             alone.as_millis(),
             beside.as_millis(),
             took.as_secs_f64(),
         );
         assert!(slower < 1.1, "{slower:.2} times as long");
+        assert!(in_turn > 0, "none waited for its turn in the table");
         assert!((1..=CEILING).contains(&highest), "{windows:?}");
         // Four windows at the least; the waits in between cost some more.
         assert!(took > 3 * SECOND && took < 15 * SECOND, "{took:?}");
     }
-    let jobs = KINDS.len() * (2 * OTHERS + HOT);
+    let jobs = KINDS.len() * (3 * OTHERS + HOT);
     records.await_entries(jobs, 10 * SECOND).await;
     assert!(scene.stub.duplicates().is_empty());
     worker.stop().await;
