@@ -96,8 +96,9 @@ impl Memory {
         keepers.spawn(async move { accounts::keep(directory, &pool, stopped).await });
         let directory = Arc::clone(&self.directory);
         let ceiling = move |account: &AccountId, lane: Lane| {
+            // The jobs of an account that is refused come back to be refused.
             let policy = directory.policy(account);
-            policy.map_or(0, |policy| policy.ceilings.of_lane(lane))
+            policy.map_or(1, |policy| policy.ceilings.of_lane(lane))
         };
         let releaser = Releaser::new(
             database.pool().clone(),

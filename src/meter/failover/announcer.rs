@@ -89,12 +89,12 @@ impl Announcer {
         }
     }
 
-    /// Logs that decisions fell open although the store is not thought to be away.
+    /// Logs that a question to the store failed although it is not thought to be away.
     pub(super) fn stray(&mut self, why: StoreError, now: Instant) {
         if self.strays.pass(now) {
             tracing::warn!(
                 reason = why.as_str(),
-                "some decisions were made by this process alone: {why}"
+                "some decisions or results were kept to this process alone: {why}"
             );
         }
     }
