@@ -63,6 +63,8 @@ impl Database {
         // Every question looks whole keys up. A plan that was made while a table was small would read
         // the table as a whole after it has grown, until the server looks at it again.
         let options = options.options([("enable_seqscan", "off")]);
+        // Half of what waiting for a connection may take, so that the other half is left for a new one.
+        let doubt = limit.min(settings.connect_timeout) / 2;
         let pool = PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(settings.connect_timeout)
@@ -70,8 +72,7 @@ impl Database {
             .before_acquire(move |connection, history| {
                 Box::pin(async move {
                     let fresh = history.idle_for < TRIED_AFTER;
-                    // Half of the limit, so that the other half is left for a new connection.
-                    fresh_or_alive(fresh, connection, limit / 2).await
+                    fresh_or_alive(fresh, connection, doubt).await
                 })
             })
             // The pool itself tries each connection that comes back, but waits for ever.

@@ -76,7 +76,8 @@ async fn connections_that_died_in_silence_are_replaced_within_one_question() {
     let url = format!("postgres://lanekeeper@127.0.0.1:{}/lanekeeper", road.port());
     let mut settings = database_settings(&url);
     // Half of it is for eight new connections, on a machine that may be busy.
-    settings.timeout = Duration::from_secs(5);
+    settings.timeout = Duration::from_secs(6);
+    settings.connect_timeout = Duration::from_secs(6);
     let database = Database::open(&settings).unwrap();
     let asking = (0..8).map(|_| ask(&database));
     assert_eq!(futures_util::future::join_all(asking).await, [Ok(1); 8]);
