@@ -69,12 +69,13 @@ local function read_limits(at, now, extras)
     local set = sets_read[place]
     if set then return set end
     local key, terms = KEYS[first_set + place], terms_at + 2 * place
-    set = { key = key, limit = tonumber(ARGV[terms - 1]), window = tonumber(ARGV[terms]), counted = 0, joins = 0 }
+    local limit, window = tonumber(ARGV[terms - 1]), tonumber(ARGV[terms])
+    set = { key = key, limit = limit, window = window, counted = 0, joins = 0 }
     local size = unless_mistyped('ZCARD', key)
     if not size then
       call('DEL', key)
     elseif size > 0 then
-      set.since = format('(%d', now - set.window)
+      set.since = format('(%d', now - window)
       set.counted = call('ZCOUNT', key, set.since, '+inf')
       set.is_stale = size > set.counted
     end
