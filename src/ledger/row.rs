@@ -63,13 +63,12 @@ pub(super) struct Columns<'a> {
     pub admitted: Vec<Option<i64>>,
     pub settled: Vec<i64>,
     pub next_allowed: Vec<Option<i64>>,
-    pub repeated: Vec<bool>,
 }
 
 impl<'a> Columns<'a> {
-    pub(super) fn of(ended: &'a [Ended], form: &RecipientForm) -> Self {
+    pub(super) fn of(rows: impl Iterator<Item = &'a Ended>, form: &RecipientForm) -> Self {
         let mut columns = Self::default();
-        for one in rows(ended) {
+        for one in rows {
             columns.push_job(one, form);
             columns.push_end(one);
         }
@@ -116,7 +115,6 @@ impl<'a> Columns<'a> {
         self.settled.push(ended.settled_at.as_millisecond());
         self.next_allowed
             .push(ended.next_allowed_at.map(Timestamp::as_millisecond));
-        self.repeated.push(ended.repeated);
     }
 }
 
