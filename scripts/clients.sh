@@ -10,23 +10,8 @@ amqplib=2.3.1
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 clients=${CARGO_TARGET_DIR:-$root/target}/clients
 
-say() { printf 'clients: %s\n' "$*"; }
-fail() {
-    printf 'clients: %s\n' "$*" >&2
-    exit 1
-}
-
-as_root() {
-    if ((EUID == 0)); then "$@"; else sudo "$@"; fi
-}
-
-install_packages() {
-    command -v apt-get >/dev/null || fail "missing: $*. Install them, then run this again"
-    say "installing Debian packages: $*"
-    local install=(as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@")
-    "${install[@]}" </dev/null || { as_root apt-get update </dev/null && "${install[@]}" </dev/null; } ||
-        fail "could not install: $*"
-}
+me=clients
+. "$root/scripts/packages.sh"
 
 # Only what is needed to run the programs, and to install what is not there yet.
 packages() {

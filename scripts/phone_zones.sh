@@ -12,23 +12,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 library=${CARGO_TARGET_DIR:-$root/target}/clients/phonenumbers
 data=$root/src/gates/phone_zones
 
-say() { printf 'phone zones: %s\n' "$*"; }
-fail() {
-    printf 'phone zones: %s\n' "$*" >&2
-    exit 1
-}
-
-as_root() {
-    if ((EUID == 0)); then "$@"; else sudo "$@"; fi
-}
-
-install_packages() {
-    command -v apt-get >/dev/null || fail "missing: $*. Install them, then run this again"
-    say "installing Debian packages: $*"
-    local install=(as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@")
-    "${install[@]}" </dev/null || { as_root apt-get update </dev/null && "${install[@]}" </dev/null; } ||
-        fail "could not install: $*"
-}
+me='phone zones'
+. "$root/scripts/packages.sh"
 
 has_library() { [[ -e $library/phonenumbers-$phonenumbers.dist-info/RECORD ]]; }
 
