@@ -8,7 +8,7 @@ use crate::support::postgres::TestDatabase;
 use crate::support::rabbit::connection;
 use crate::support::worker::{WorkerConfig, declare};
 use crate::support::{amqp_url, unique_prefix};
-use crate::{PREFETCH, drained_by_a_worker};
+use crate::{MAX_IN_FLIGHT, PREFETCH, drained_by_a_worker};
 
 const ACCOUNTS: usize = 100;
 const OPT_OUTS: usize = 500_000;
@@ -45,6 +45,7 @@ pub async fn round(database: &TestDatabase, jobs: usize) -> f64 {
     let config = WorkerConfig::new(&prefix)
         .set("LANES__BUDGET_PER_SECOND", 1_000_000_000)
         .set("CARRIERS__DEFAULT__KIND", "sandbox")
+        .set("CARRIERS__DEFAULT__MAX_IN_FLIGHT", MAX_IN_FLIGHT)
         .set("AMQP__PREFETCH", PREFETCH)
         .set("OUTCOMES__ENABLED", false)
         .set("DATABASE__URL", database.url());

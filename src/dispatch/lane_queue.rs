@@ -35,6 +35,11 @@ impl HoldLimits {
     };
 }
 
+/// The most jobs that a stream gives in one turn, and only as many as there are free slots for each
+/// of the streams: nobody waits for a slot because of it. The meter is asked once per account of a
+/// batch, so that jobs of one account that go together cost less.
+const RUN: usize = 8;
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct StreamKey {
     account: AccountId,
@@ -67,6 +72,8 @@ struct Stream {
     held: usize,
     /// Whether the stream stands in the list of those that may have surplus.
     listed: bool,
+    /// How many jobs it has given in its present turn.
+    given: usize,
 }
 
 /// What a look for the next job gave.
@@ -145,27 +152,29 @@ impl LaneQueue {
         }
     }
 
-    /// Takes the next job in turn whose carrier has a slot. Accounts that turn out to be over
-    /// their ceiling are blocked on the way.
+    /// Takes the next job in turn whose carrier has a slot, by the number of its free ones.
+    /// Accounts that turn out to be over their ceiling are blocked on the way.
     pub fn next(
         &mut self,
         now: Instant,
         standing: impl Fn(&AccountId) -> Standing,
-        has_slot: impl Fn(usize) -> bool,
+        free_slots: impl Fn(usize) -> usize,
     ) -> Next {
         let mut slotless = false;
         for rank in 0..self.turns.len() {
             for _ in 0..self.turns[rank].len() {
+                let streams = self.turns[rank].len();
                 let Some(key) = self.turns[rank].pop_front() else {
                     break;
                 };
                 let standing = standing(&key.account);
+                let free = free_slots(key.carrier);
                 if let Some(until) = standing.reached_until {
                     self.block(&key, until, standing.ceiling, now);
-                } else if !has_slot(key.carrier) {
+                } else if free == 0 {
                     slotless = true;
                     self.turns[rank].push_back(key);
-                } else if let Some(job) = self.take_first(key) {
+                } else if let Some(job) = self.take_first(key, (free / streams).clamp(1, RUN)) {
                     return Next::Job(Box::new(job));
                 }
             }
@@ -298,13 +307,18 @@ impl LaneQueue {
             .filter_map(|stream| stream.jobs.front())
     }
 
-    fn take_first(&mut self, key: StreamKey) -> Option<InHand> {
+    /// Takes the first job of the stream whose turn it is, which goes on for `run` jobs.
+    fn take_first(&mut self, key: StreamKey, run: usize) -> Option<InHand> {
         let stream = self.streams.get_mut(&key)?;
         let job = stream.jobs.pop_front();
         self.len -= usize::from(job.is_some());
+        stream.given += 1;
         if stream.jobs.is_empty() {
             self.streams.remove(&key);
+        } else if stream.given < run {
+            self.turns[key.rank()].push_front(key);
         } else {
+            stream.given = 0;
             self.turns[key.rank()].push_back(key);
         }
         job

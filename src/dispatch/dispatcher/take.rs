@@ -14,7 +14,7 @@ use crate::dispatch::ports::{Broker, Carrier, Clock, Due, Meter, Records, TryId,
 use crate::domain::{AccountId, Lane, Outcome, Refusal};
 
 /// The most jobs that the meter is asked about in one go.
-const BATCH: usize = 256;
+const BATCH: usize = 512;
 /// Questions to the meter that may be under way, by lane in drain order: one more for the
 /// transactional lane, so that no one-time password waits for an answer to somebody else's.
 const ASKING: [usize; 2] = [2, 1];
@@ -43,8 +43,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
         while taken.len() < BATCH {
             let (options, reached, slots) = (&self.options, &self.reached, &self.slots);
             let standing = |account: &AccountId| standing(options, reached, lane, account, now);
-            match self.queues[lane.index()]
-                .next(now, standing, |carrier| slots[carrier].free(lane) > 0)
+            match self.queues[lane.index()].next(now, standing, |carrier| slots[carrier].free(lane))
             {
                 Next::Job(in_hand) => self.take_one(*in_hand, now, taken),
                 Next::NoSlot => return true,

@@ -35,12 +35,22 @@ fn fill(queue: &mut LaneQueue, account: &str, count: usize, now: Instant) {
     }
 }
 
+/// Takes everything, while one slot is free at a time.
 fn drain(queue: &mut LaneQueue, now: Instant) -> Vec<String> {
-    std::iter::from_fn(|| match queue.next(now, open_standing, |_| true) {
+    std::iter::from_fn(|| next_id(queue, now, 1)).collect()
+}
+
+/// Takes a job for each of so many free slots.
+fn take(queue: &mut LaneQueue, now: Instant, slots: usize) -> Vec<String> {
+    let slots = (1..=slots).rev();
+    slots.map_while(|free| next_id(queue, now, free)).collect()
+}
+
+fn next_id(queue: &mut LaneQueue, now: Instant, free: usize) -> Option<String> {
+    match queue.next(now, open_standing, |_| free) {
         Next::Job(job) => Some(job.job.head.id.to_string()),
         Next::NoSlot | Next::Nothing => None,
-    })
-    .collect()
+    }
 }
 
 #[test]
@@ -54,12 +64,41 @@ fn accounts_take_turns_and_keep_their_own_order() {
 }
 
 #[test]
+fn jobs_of_one_account_go_together_while_slots_are_plenty() {
+    let now = instant(0);
+    let mut queue = LaneQueue::new(HOLD);
+    fill(&mut queue, "a", RUN + 1, now);
+    fill(&mut queue, "b", 2, now);
+    let mut expected: Vec<_> = (0..RUN).map(|n| format!("a-{n}")).collect();
+    expected.extend(["b-0".to_owned(), "b-1".to_owned(), format!("a-{RUN}")]);
+    assert_eq!(take(&mut queue, now, 100), expected);
+}
+
+#[test]
+fn no_account_goes_without_a_slot_because_others_had_several() {
+    let now = instant(0);
+    for slots in 5..50 {
+        let mut queue = LaneQueue::new(HOLD);
+        let accounts = ["a", "b", "c", "d", "e"];
+        for account in accounts {
+            fill(&mut queue, account, 20, now);
+        }
+        let taken = take(&mut queue, now, slots);
+        assert_eq!(taken.len(), slots);
+        for account in accounts {
+            let first = format!("{account}-0");
+            assert!(taken.contains(&first), "{slots} slots: {taken:?}");
+        }
+    }
+}
+
+#[test]
 fn few_are_held_for_the_opening_and_the_newest_of_the_rest_go_first() {
     let now = instant(0);
     let mut queue = LaneQueue::new(HOLD);
     fill(&mut queue, "a", 5, now);
     assert!(matches!(
-        queue.next(now, reached(instant(900)), |_| true),
+        queue.next(now, reached(instant(900)), |_| 1),
         Next::Nothing
     ));
     let shed =
@@ -82,7 +121,7 @@ fn holds_are_bounded_over_all_accounts() {
     for account in ["a", "b", "c"] {
         fill(&mut queue, account, 3, now);
     }
-    while let Next::Job(_) = queue.next(now, reached(instant(900)), |_| true) {}
+    while let Next::Job(_) = queue.next(now, reached(instant(900)), |_| 1) {}
     assert_eq!(std::iter::from_fn(|| queue.take_surplus(now)).count(), 3);
     assert_eq!(queue.len(), 6);
 }
@@ -91,7 +130,7 @@ fn holds_are_bounded_over_all_accounts() {
 fn where_the_ceiling_is_never_open_the_oldest_go_after_a_while() {
     let mut queue = LaneQueue::new(HoldLimits::NONE);
     fill(&mut queue, "a", 3, instant(0));
-    queue.next(instant(0), reached(instant(1_000)), |_| true);
+    queue.next(instant(0), reached(instant(1_000)), |_| 1);
     let id = |job: Option<InHand>| job.map(|job| job.job.head.id.to_string());
     assert_eq!(
         id(queue.take_surplus(instant(9_000))).as_deref(),
@@ -108,9 +147,9 @@ fn nothing_is_held_longer_than_allowed() {
     let now = instant(1_900);
     let mut queue = LaneQueue::new(HOLD);
     fill(&mut queue, "a", 2, instant(0));
-    queue.next(instant(0), reached(instant(900)), |_| true);
+    queue.next(instant(0), reached(instant(900)), |_| 1);
     queue.open(instant(900));
-    queue.next(instant(900), reached(instant(1900)), |_| true);
+    queue.next(instant(900), reached(instant(1900)), |_| 1);
     assert_eq!(
         std::iter::from_fn(|| queue.take_surplus(now)).count(),
         2,
@@ -123,7 +162,7 @@ fn without_holding_everything_over_the_ceiling_is_surplus_until_the_window_opens
     let now = instant(0);
     let mut queue = LaneQueue::new(HoldLimits::NONE);
     fill(&mut queue, "a", 3, now);
-    queue.next(now, reached(instant(500)), |_| true);
+    queue.next(now, reached(instant(500)), |_| 1);
     assert!(queue.has_surplus());
     assert_eq!(queue.take_surplus(now).unwrap().job.head.id.as_str(), "a-2");
     queue.open(instant(500));
@@ -146,12 +185,12 @@ fn a_full_carrier_keeps_its_jobs_and_nobody_elses() {
         },
         now,
     );
-    let Next::Job(job) = queue.next(now, open_standing, |carrier| carrier == 1) else {
+    let Next::Job(job) = queue.next(now, open_standing, |carrier| usize::from(carrier == 1)) else {
         panic!()
     };
     assert_eq!(job.job.head.id.as_str(), "b-0");
     assert!(matches!(
-        queue.next(now, open_standing, |carrier| carrier == 1),
+        queue.next(now, open_standing, |carrier| usize::from(carrier == 1)),
         Next::NoSlot
     ));
 }
@@ -181,7 +220,7 @@ fn what_was_put_back_comes_first() {
     let now = instant(0);
     let mut queue = LaneQueue::new(HOLD);
     fill(&mut queue, "a", 2, now);
-    let Next::Job(first) = queue.next(now, open_standing, |_| true) else {
+    let Next::Job(first) = queue.next(now, open_standing, |_| 1) else {
         panic!()
     };
     queue.put_back(*first);
@@ -193,11 +232,11 @@ fn jobs_of_a_lost_channel_are_forgotten_and_the_counts_follow() {
     let now = instant(0);
     let mut queue = LaneQueue::new(HOLD);
     fill(&mut queue, "a", 5, now);
-    queue.next(now, reached(instant(900)), |_| true);
+    queue.next(now, reached(instant(900)), |_| 1);
     queue.forget(|_| false);
     assert_eq!((queue.len(), queue.take_surplus(now).is_none()), (0, true));
     fill(&mut queue, "a", 3, now);
-    queue.next(now, reached(instant(900)), |_| true);
+    queue.next(now, reached(instant(900)), |_| 1);
     assert!(
         queue.take_surplus(now).is_none(),
         "all three may be held again"
