@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgPool, PgTransaction};
 
 use crate::domain::{AccountId, Lane};
 
@@ -31,8 +31,7 @@ pub(super) struct Calling {
 /// The lines that may have something to release, found by leaps from line to line: what waits in
 /// between is not read.
 pub(super) async fn calling(pool: &PgPool) -> Result<BTreeMap<Line, Calling>, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    take_time(&mut transaction).await?;
+    let mut transaction = begin(pool).await?;
     let mut lines: BTreeMap<Line, Calling> = BTreeMap::new();
     for (line, ahead) in due(&mut transaction).await? {
         let calling = lines.entry(line).or_default();
@@ -46,15 +45,16 @@ pub(super) async fn calling(pool: &PgPool) -> Result<BTreeMap<Line, Calling>, sq
     Ok(lines)
 }
 
-/// Looking may take longer than what a pool allows for other questions: where very many rows were
-/// released and have not been vacuumed away yet, it has to pass them all.
-async fn take_time(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+/// Begins to look. Looking may take longer than what a pool allows for other questions: where very
+/// many rows were released and have not been vacuumed away yet, it has to pass them all.
+pub(super) async fn begin(pool: &PgPool) -> Result<PgTransaction<'static>, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
     let limit = sqlx::query!(
         "SELECT set_config('statement_timeout', $1, true)",
         STATEMENT_LIMIT
     );
-    limit.fetch_one(connection).await?;
-    Ok(())
+    limit.fetch_one(&mut *transaction).await?;
+    Ok(transaction)
 }
 
 /// A line, and how far ahead it is.

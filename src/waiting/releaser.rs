@@ -17,6 +17,7 @@ use super::serve::{CeilingOf, Served, Service};
 use crate::backoff::Retry;
 use crate::dispatch::ports::Broker;
 use crate::domain::Lane;
+use crate::postgres::explain;
 use crate::telemetry::{ReleaseTrouble, Telemetry};
 
 /// The pause between rounds when there is nothing more to do.
@@ -142,11 +143,8 @@ impl<B: Broker> Releaser<B> {
             pool, telemetry, ..
         } = &self.service;
         if self.counted.is_none_or(|at| at.elapsed() >= CENSUS) {
-            let counted = census::count(pool).await?;
-            for lane in Lane::ALL {
-                telemetry.waiting(lane, counted[lane.index()]);
-            }
             self.counted = Some(Instant::now());
+            count(pool, telemetry).await;
         }
         line::calling(pool).await
     }
@@ -205,6 +203,22 @@ impl<B: Broker> Releaser<B> {
         self.retry.reset();
         if self.trouble.take().is_some() {
             self.service.telemetry.release_goes_on();
+        }
+    }
+}
+
+/// Counts what waits, for a metric. Nothing depends on it, so that a count which fails must hold up
+/// no release: the metric keeps its old figure until the next.
+async fn count(pool: &PgPool, telemetry: &Telemetry) {
+    match census::count(pool).await {
+        Ok(counted) => {
+            for lane in Lane::ALL {
+                telemetry.waiting(lane, counted[lane.index()]);
+            }
+        }
+        Err(error) => {
+            let why = explain(&error);
+            tracing::debug!(why, "the waiting jobs could not be counted");
         }
     }
 }

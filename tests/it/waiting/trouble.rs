@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::broker::{FakeBroker, Fate};
 use super::{
     LIMIT, Running, becomes_empty, ceiling, due_job, due_jobs, keep_all, left, of_account,
+    paused_job,
 };
 use crate::support::eventually;
 use crate::support::postgres::{PrivatePostgres, TestDatabase};
@@ -163,4 +164,50 @@ async fn a_frozen_database_keeps_no_worker_from_stopping() {
     server.thaw();
     let closing = timeout(LIMIT, database.pool().close()).await;
     closing.expect("no connection is stuck");
+}
+
+/// As when the count takes longer than the server allows: it is for a metric, and no job waits for it.
+#[tokio::test]
+async fn a_count_that_fails_holds_up_no_release() {
+    let database = TestDatabase::create().await;
+    // Found before the server's own, by which a table's size is asked.
+    let shadow = format!(
+        "CREATE FUNCTION pg_relation_size(regclass) RETURNS bigint LANGUAGE plpgsql
+             AS $$ BEGIN RAISE query_canceled; END $$;
+         ALTER DATABASE {} SET search_path = public, pg_catalog",
+        database.name()
+    );
+    database.execute(&shadow).await;
+    let own = database.database();
+    let counting = sqlx::query("SELECT pg_relation_size('waiting')").execute(own.pool());
+    assert!(counting.await.is_err(), "counting fails");
+    keep_all(&database, &due_jobs(10)).await;
+    let broker = FakeBroker::new();
+    let releaser = Running::start(own.pool(), &broker, ceiling(100));
+    becomes_empty(&database).await;
+    assert_eq!(failures(&releaser, ReleaseTrouble::Database), 0);
+    releaser.stop().await;
+}
+
+/// Longer than any other question, and less than a releaser's statements may take.
+#[tokio::test]
+async fn holds_that_are_slow_to_look_up_hold_up_no_release() {
+    let database = TestDatabase::create().await;
+    database
+        .execute(
+            "ALTER TABLE holds RENAME TO quick;
+             CREATE VIEW holds AS
+                 WITH slow AS MATERIALIZED (SELECT pg_sleep(1.5)) SELECT quick.* FROM quick, slow;
+             INSERT INTO quick VALUES ('acme', 'account', 'acme', 'cancelled')",
+        )
+        .await;
+    let own = database.database();
+    let looking = sqlx::query("SELECT * FROM holds").execute(own.pool()).await;
+    assert!(looking.is_err(), "it takes longer than is usual");
+    keep_all(&database, &[due_job("due"), paused_job("paused", "c")]).await;
+    let broker = FakeBroker::new();
+    // At this ceiling rows that are due need an answer too.
+    let releaser = Running::start(own.pool(), &broker, ceiling(0));
+    becomes_empty(&database).await;
+    releaser.stop().await;
 }
