@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::{PgConnection, PgExecutor, PgPool};
+use sqlx::{PgConnection, PgPool};
 
 use super::turns;
 use crate::dispatch::ports::{Due, WaitReason, WaitingJob};
@@ -18,14 +18,15 @@ use crate::dispatch::ports::{Due, WaitReason, WaitingJob};
 pub async fn keep(pool: &PgPool, jobs: &[WaitingJob]) -> Result<(), sqlx::Error> {
     let queues = Queue::all_of(jobs);
     let mut due: Vec<Option<i64>> = jobs.iter().map(known_instant).collect();
-    if queues.is_empty() {
-        return insert(pool, jobs, &due).await;
-    }
+    // Also for a single statement: one that commits by itself may do so after the caller has given it
+    // up, and the caller's next try would add the same jobs once more.
     let mut transaction = pool.begin().await?;
-    for (place, instant) in take_turns(&mut transaction, &queues).await? {
-        due[place] = Some(instant);
+    if !queues.is_empty() {
+        for (place, instant) in take_turns(&mut transaction, &queues).await? {
+            due[place] = Some(instant);
+        }
     }
-    insert(&mut *transaction, jobs, &due).await?;
+    insert(&mut transaction, jobs, &due).await?;
     transaction.commit().await
 }
 
@@ -121,7 +122,7 @@ async fn take_turns(
 
 /// Writes the rows. `due` is in microseconds since the Unix epoch.
 async fn insert(
-    executor: impl PgExecutor<'_>,
+    connection: &mut PgConnection,
     jobs: &[WaitingJob],
     due: &[Option<i64>],
 ) -> Result<(), sqlx::Error> {
@@ -150,7 +151,7 @@ async fn insert(
         &columns.sheds,
         &columns.enqueued as &[Option<i64>],
     );
-    insert.execute(executor).await?;
+    insert.execute(connection).await?;
     Ok(())
 }
 
