@@ -1,14 +1,20 @@
 //! Lines: what waits of one account in one lane.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
 
 use sqlx::{PgConnection, PgPool, PgTransaction};
+use tokio::time::timeout;
 
 use crate::domain::{AccountId, Lane};
 
 /// How long one statement of a releaser may take.
 pub(super) const STATEMENT_LIMIT: &str = "5s";
+
+/// How long a releaser waits for what belongs together: to find work, to choose rows, to write down
+/// which of them have gone.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// What waits of one account in one lane. In drain order of the lanes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +49,14 @@ pub(super) async fn calling(pool: &PgPool) -> Result<BTreeMap<Line, Calling>, sq
     }
     transaction.commit().await?;
     Ok(lines)
+}
+
+/// Gives up what the database does not do in time.
+pub(super) async fn in_time<T>(
+    asking: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    let answer = timeout(LIMIT, asking).await;
+    answer.map_err(|_| sqlx::Error::Io(io::ErrorKind::TimedOut.into()))?
 }
 
 /// Begins to look. Looking may take longer than what a pool allows for other questions: where very

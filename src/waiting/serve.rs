@@ -5,20 +5,16 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use sqlx::{PgConnection, PgPool};
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::advance;
 use super::groups;
-use super::line::{self, Calling, Line};
+use super::line::{self, Calling, Line, in_time};
 use super::turn::{Plan, Turn};
 use crate::dispatch::ports::{Broker, RecordsError};
 use crate::domain::{AccountId, Lane};
 use crate::postgres::records_error;
 use crate::telemetry::{ReleaseTrouble, Telemetry};
-
-/// How long a turn may take: longer than a publish and what the database does about it.
-const TURN_LIMIT: Duration = Duration::from_secs(10);
 
 /// Pages of groups that are looked at in one turn before one has something to release.
 const PAGES: usize = 4;
@@ -35,6 +31,8 @@ pub(super) struct Service<B> {
     pub pool: PgPool,
     pub broker: Arc<B>,
     pub ceiling: CeilingOf,
+    /// How long a publish may take.
+    pub publish_limit: Duration,
     pub telemetry: Telemetry,
 }
 
@@ -81,18 +79,14 @@ impl<B: Broker> Service<B> {
         if over.is_cancelled() {
             return served;
         }
-        match timeout(TURN_LIMIT, self.turn(&mut served, calling, rng)).await {
-            Ok(Ok(turn)) => self.take_stock(&mut served, turn, over),
-            Ok(Err(error)) => {
+        match self.turn(&mut served, calling, rng).await {
+            Ok(turn) => self.take_stock(&mut served, turn, over),
+            Err(error) => {
                 served.trouble = Some(ReleaseTrouble::Database);
                 // Whatever else is wrong may concern this line alone.
                 if records_error(&error) != RecordsError::Failed {
                     over.cancel();
                 }
-            }
-            Err(_) => {
-                served.trouble = Some(ReleaseTrouble::Database);
-                over.cancel();
             }
         }
         served
@@ -123,9 +117,8 @@ impl<B: Broker> Service<B> {
             return Ok(Turn::default());
         }
         let sendable = ceiling > 0;
-        let may_go = self
-            .ask(line, calling, sendable, served.place.take(), &mut rng)
-            .await?;
+        let asking = self.ask(line, calling, sendable, served.place.take(), &mut rng);
+        let may_go = in_time(asking).await?;
         served.place = may_go.place;
         if !may_go.due && may_go.groups.is_empty() {
             return Ok(Turn::default());
@@ -137,6 +130,7 @@ impl<B: Broker> Service<B> {
             resumed: may_go.groups,
             due_first: rng.bool(),
             per_second,
+            publish_limit: self.publish_limit,
         };
         plan.carry_out(&self.pool, &*self.broker).await
     }
