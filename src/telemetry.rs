@@ -449,6 +449,15 @@ impl Telemetry {
         self.counts.ledger_lost.fetch_add(entries, Relaxed);
     }
 
+    /// Entries are lost to the ledger, because the database cannot take what is in them.
+    pub fn ledger_refused(&self, entries: u64) {
+        self.ledger_lost(entries);
+        tracing::warn!(
+            entries,
+            "the ledger has left out what the database cannot take"
+        );
+    }
+
     /// Whose counter decides now.
     pub fn meter_mode(&self, mode: MeterMode) {
         self.counts.meter_mode.store(mode as u64, Relaxed);
