@@ -372,6 +372,14 @@ impl Telemetry {
         );
     }
 
+    /// The ledger's partitions cannot be looked after; why, in plain words.
+    pub fn ledger_is_not_kept_up(&self, why: &str) {
+        tracing::warn!(
+            why,
+            "the ledger's partitions cannot be made or dropped; trying again each minute"
+        );
+    }
+
     /// The ledger gets no further partitions, because too many rows have none.
     pub fn ledger_is_crowded(&self) {
         tracing::warn!(
