@@ -135,6 +135,7 @@ impl<B: Broker, R: Records> Departures<B, R> {
         match why {
             Departure::Shed(limit) => self.telemetry.shed(lane, *limit),
             Departure::Park => self.telemetry.parked(lane),
+            Departure::Astray => {}
             Departure::Wait(reason, _) => self.telemetry.waits(lane, *reason),
         }
     }
@@ -195,7 +196,7 @@ fn waits(why: &Departure) -> bool {
 fn as_waiting((job, why): &(InHand, Departure)) -> Option<WaitingJob> {
     match why {
         Departure::Wait(reason, due) => Some(job.waiting(*reason, due.clone())),
-        Departure::Shed(_) | Departure::Park => None,
+        Departure::Shed(_) | Departure::Park | Departure::Astray => None,
     }
 }
 
@@ -203,6 +204,7 @@ fn as_waiting((job, why): &(InHand, Departure)) -> Option<WaitingJob> {
 fn route(why: &Departure) -> Route {
     match why {
         Departure::Shed(_) => Route::Shed,
+        Departure::Astray => Route::Queue,
         Departure::Park | Departure::Wait(..) => Route::Park,
     }
 }
