@@ -109,7 +109,7 @@ impl<B: Broker, R: Records> Departures<B, R> {
             };
             here.extend(part);
             // An error that belongs to a job of this part says nothing of the others.
-            if error != RecordsError::Failed {
+            if !error.may_be_the_questions() {
                 break;
             }
         }

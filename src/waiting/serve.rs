@@ -11,7 +11,7 @@ use super::advance;
 use super::groups;
 use super::line::{self, Calling, Line, in_time};
 use super::turn::{Plan, Turn};
-use crate::dispatch::ports::{Broker, RecordsError};
+use crate::dispatch::ports::Broker;
 use crate::domain::{AccountId, Lane};
 use crate::postgres::records_error;
 use crate::telemetry::{ReleaseTrouble, Telemetry};
@@ -84,7 +84,7 @@ impl<B: Broker> Service<B> {
             Err(error) => {
                 served.trouble = Some(ReleaseTrouble::Database);
                 // Whatever else is wrong may concern this line alone.
-                if records_error(&error) != RecordsError::Failed {
+                if !records_error(&error).may_be_the_questions() {
                     over.cancel();
                 }
             }

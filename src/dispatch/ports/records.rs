@@ -193,6 +193,18 @@ pub enum RecordsError {
     Unfit,
 }
 
+impl RecordsError {
+    /// Whether it may lie in what was asked rather than in the database: then the next question
+    /// may well be answered.
+    #[must_use]
+    pub const fn may_be_the_questions(self) -> bool {
+        match self {
+            Self::Unreachable | Self::TimedOut => false,
+            Self::Failed | Self::Unfit => true,
+        }
+    }
+}
+
 /// What has been written down: opt-outs and holds, jobs that wait, jobs that have ended.
 pub trait Records: Send + Sync + 'static {
     /// Whether there is a database at all. Without one nothing is known, nothing can wait, and
