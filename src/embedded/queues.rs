@@ -4,6 +4,10 @@
 //! comes again, at its old place; what was shed comes back after the delay; each session has at
 //! most its prefetch unsettled, per lane.
 
+mod session;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -12,11 +16,10 @@ use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until};
 
-use crate::dispatch::ports::{
-    Broker, DeadLetter, Delivery, EventBatch, PublishError, Receipt, Requeue, Route,
-};
+use crate::dispatch::ports::{DeadLetter, Delivery, Receipt, Requeue, Route};
 use crate::domain::{JobHeaders, Lane};
 use crate::intake::decode::decode;
+pub use session::Session;
 
 /// How long messages stay away from their lane.
 #[derive(Debug, Clone, Copy)]
@@ -331,183 +334,5 @@ impl Consumer {
         };
         self.unsettled.insert(tag, (lane, message));
         delivery
-    }
-}
-
-/// One consumer's session. What it has not settled when it is dropped comes again.
-#[derive(Debug)]
-pub struct Session {
-    queues: EmbeddedQueues,
-    source: u32,
-}
-
-impl Session {
-    /// Breaks the session and opens it anew: everything unsettled comes again, and receipts from
-    /// before are worthless.
-    pub fn reconnect(&self) {
-        let mut state = self.queues.lock();
-        state.return_unsettled(self.source);
-        state.next_epoch += 1;
-        let epoch = state.next_epoch;
-        if let Some(consumer) = state.consumers.get_mut(&self.source) {
-            consumer.epoch = epoch;
-        }
-        state.deliver();
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        let mut state = self.queues.lock();
-        state.return_unsettled(self.source);
-        state.consumers.remove(&self.source);
-        state.deliver();
-    }
-}
-
-impl Broker for Session {
-    async fn requeue(&self, jobs: Vec<Requeue>) -> Vec<Result<(), PublishError>> {
-        for job in &jobs {
-            self.queues.send_away(job);
-        }
-        jobs.iter().map(|_| Ok(())).collect()
-    }
-
-    async fn bury(&self, letters: Vec<DeadLetter>) -> Vec<Result<(), PublishError>> {
-        let results = letters.iter().map(|_| Ok(())).collect();
-        self.queues.lock().dead.extend(letters);
-        results
-    }
-
-    async fn announce(&self, batches: Vec<EventBatch>) -> Vec<Result<(), PublishError>> {
-        let results = batches.iter().map(|_| Ok(())).collect();
-        let told = batches.into_iter().map(|batch| Told {
-            outcome: batch.outcome,
-            body: batch.body,
-        });
-        self.queues.lock().told.extend(told);
-        results
-    }
-
-    fn take(&self, lane: Lane, taking: bool) {
-        let mut state = self.queues.lock();
-        if let Some(consumer) = state.consumers.get_mut(&self.source) {
-            consumer.taking[lane.index()] = taking;
-        }
-        state.deliver();
-    }
-
-    fn give_back(&self, receipts: Vec<Receipt>) {
-        let mut state = self.queues.lock();
-        state.give_back(self.source, &receipts);
-        state.deliver();
-    }
-
-    fn acknowledge(&self, receipts: Vec<Receipt>) {
-        let mut state = self.queues.lock();
-        let Some(consumer) = state.consumers.get_mut(&self.source) else {
-            return;
-        };
-        for receipt in receipts
-            .iter()
-            .filter(|receipt| receipt.epoch == consumer.epoch)
-        {
-            if let Some((lane, _)) = consumer.unsettled.remove(&receipt.tag) {
-                consumer.unsettled_by_lane[lane.index()] -= 1;
-            }
-        }
-        state.deliver();
-    }
-
-    fn is_live(&self, receipt: &Receipt) -> bool {
-        let state = self.queues.lock();
-        state
-            .consumers
-            .get(&self.source)
-            .is_some_and(|consumer| consumer.epoch == receipt.epoch)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::Decoded;
-
-    fn job(n: usize) -> String {
-        format!(r#"{{"id":"{n}","account_id":"a","channel":"sms","to":"+447700900123"}}"#)
-    }
-
-    fn ids(batches: Vec<Vec<Delivery>>) -> Vec<String> {
-        let id = |delivery: Delivery| match delivery.decoded {
-            Decoded::Job(job) => job.head.id.to_string(),
-            other => panic!("{other:?}"),
-        };
-        batches.into_iter().flatten().map(id).collect()
-    }
-
-    fn received(deliveries: &mut mpsc::UnboundedReceiver<Vec<Delivery>>) -> Vec<Vec<Delivery>> {
-        std::iter::from_fn(|| deliveries.try_recv().ok()).collect()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn prefetch_bounds_what_is_unsettled_and_acks_make_room() {
-        let queues = EmbeddedQueues::new(Delays::default());
-        (0..5).for_each(|n| queues.publish(Lane::Marketing, job(n), JobHeaders::default()));
-        let (session, mut deliveries) = queues.connect(2);
-        let first = received(&mut deliveries);
-        let receipts: Vec<_> = first
-            .iter()
-            .flatten()
-            .map(|delivery| delivery.receipt)
-            .collect();
-        assert_eq!(ids(first), ["0", "1"]);
-        session.acknowledge(receipts);
-        assert_eq!(ids(received(&mut deliveries)), ["2", "3"]);
-        assert_eq!((queues.unsettled(), queues.ready(Lane::Marketing)), (2, 1));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_was_not_settled_comes_again_in_order() {
-        let queues = EmbeddedQueues::new(Delays::default());
-        (0..3).for_each(|n| queues.publish(Lane::Transactional, job(n), JobHeaders::default()));
-        let (session, mut deliveries) = queues.connect(10);
-        let stale: Vec<_> = received(&mut deliveries)
-            .iter()
-            .flatten()
-            .map(|delivery| delivery.receipt)
-            .collect();
-        session.reconnect();
-        assert!(!session.is_live(&stale[0]));
-        session.acknowledge(stale);
-        assert_eq!(ids(received(&mut deliveries)), ["0", "1", "2"]);
-        drop(session);
-        assert_eq!(
-            (queues.unsettled(), queues.ready(Lane::Transactional)),
-            (0, 3)
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_shed_job_is_back_after_the_delay() {
-        let queues = EmbeddedQueues::new(Delays::default());
-        let (session, mut deliveries) = queues.connect(10);
-        let shed = Requeue {
-            id: crate::domain::JobId::parse("7").unwrap(),
-            account: crate::domain::AccountId::parse("a").unwrap(),
-            lane: Lane::Marketing,
-            route: Route::Shed,
-            headers: JobHeaders {
-                sheds: 1,
-                ..JobHeaders::default()
-            },
-            payload: crate::domain::Payload::new(job(7)),
-        };
-        assert_eq!(session.requeue(vec![shed]).await, [Ok(())]);
-        tokio::time::sleep(Duration::from_millis(999)).await;
-        assert_eq!((queues.away(), received(&mut deliveries).len()), (1, 0));
-        assert_eq!(queues.left(), [job(7)]);
-        tokio::time::sleep(Duration::from_millis(2)).await;
-        let back = received(&mut deliveries);
-        assert_eq!(back[0][0].headers.sheds, 1);
     }
 }
