@@ -14,7 +14,7 @@ use jiff::tz::TimeZone;
 
 use crate::domain::{
     AccountId, Channel, Decoded, Field, Hint, Job, JobHead, JobId, LaneHints, Payload, Region,
-    UnrecognisedHints, normalise_number, normalise_sender,
+    UnrecognisedHints, check_recipient, normalise_number, normalise_sender,
 };
 use fields::{Fields, Value, is_sound};
 
@@ -204,11 +204,10 @@ impl<'f, 'a> Reading<'f, 'a> {
                 }
             };
         }
-        let to = to.trim();
-        if to.is_empty() {
-            self.reject(Field::To, "expected a recipient");
+        if let Err(error) = channel.map_or(Ok(()), |channel| check_recipient(channel, &to)) {
+            self.reject(Field::To, error.to_string());
         }
-        Some(to.into())
+        Some(to.trim().into())
     }
 
     /// The parts that only the carrier reads: their kinds are checked, their text is not copied.

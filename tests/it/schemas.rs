@@ -105,8 +105,22 @@ fn values(field: Field) -> GoodAndBad {
             vec![json!("fax"), json!("SMS"), json!(""), json!(7), Value::Null],
         ),
         Field::To => (
-            vec![json!("sam@example.com"), json!(" x "), json!("日本")],
             vec![
+                json!("sam@example.com"),
+                json!(" sam@example.com. "),
+                json!("日本@例え.jp"),
+                json!("o'neil+x..y@a-b_c"),
+            ],
+            vec![
+                json!("Sam <sam@example.com>"),
+                json!("mailto:sam@example.com"),
+                json!("\"sam\"@example.com"),
+                json!("a@x.org,b@x.org"),
+                json!("a@b@c"),
+                json!("sam@example.com\\"),
+                json!("sam@[192.0.2.1]"),
+                json!("+447700900123"),
+                json!(format!("{}@x.org", "x".repeat(1_024))),
                 json!(""),
                 json!(" \u{a0}"),
                 json!("a\nb"),
@@ -163,6 +177,24 @@ fn of_each_field_schema_and_worker_take_and_refuse_the_same() {
 }
 
 #[test]
+fn on_channels_with_ids_of_their_own_a_recipient_need_not_be_an_address() {
+    let (_, job_schema) = schema(JOB);
+    for channel in ["push", "telegram", "line", "messenger"] {
+        for (to, expected) in [
+            (" x ", true),
+            ("日本", true),
+            ("A <b@c>", true),
+            (" ", false),
+        ] {
+            let mut job = with(Field::To, json!(to));
+            job["channel"] = json!(channel);
+            assert_eq!(job_schema.is_valid(&job), expected, "schema: {job}");
+            assert_eq!(is_sendable(&job), expected, "worker: {job}");
+        }
+    }
+}
+
+#[test]
 fn of_each_channel_the_schema_knows_the_name() {
     let (schema, _) = schema(JOB);
     let names = Channel::ALL.map(|channel| json!(channel.as_str()));
@@ -195,8 +227,15 @@ fn where_schema_and_worker_differ_is_known() {
     let (_, job_schema) = schema(JOB);
     let number = json!({"id": "j", "account_id": "acme", "channel": "sms", "to": "12"});
     let differing = [
-        // Only a worker knows the number plans and the zones.
+        // Only a worker knows the number plans, the zones, and which domains can be.
         (number, true, false),
+        (with(Field::To, json!("sam@example..com")), true, false),
+        (with(Field::To, json!("sam@xn--a.org")), true, false),
+        (
+            with(Field::To, json!("sam\u{200b}@example.com")),
+            true,
+            false,
+        ),
         (
             with(Field::RecipientTimezone, json!("Mars/Base")),
             true,

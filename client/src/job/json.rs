@@ -4,9 +4,14 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{Job, JobError, OptionalText};
+use crate::{Channel, normalise_address};
 
 /// The largest job that a worker reads, in bytes of JSON: 256 KiB.
 pub const MAX_JOB_BYTES: usize = 256 * 1024;
+
+/// The longest recipient that a worker takes, in bytes: longer ones could not be written down as
+/// opted out.
+pub const MAX_RECIPIENT_BYTES: usize = 1_024;
 
 impl Job {
     /// Says what a worker would refuse, as far as a publisher can tell.
@@ -34,10 +39,7 @@ impl Job {
     }
 
     fn check_texts(&self) -> Result<(), JobError> {
-        if self.to.trim().is_empty() {
-            return Err(JobError::new("to", "expected a recipient"));
-        }
-        check_line("to", &self.to)?;
+        self.check_recipient()?;
         for (field, text) in self.given_texts() {
             match field {
                 OptionalText::From => check_line(field.as_str(), text)?,
@@ -51,6 +53,22 @@ impl Job {
         let content = self.content.iter().flatten();
         check_sound("content", content.into_iter().all(is_sound_entry))?;
         check_sound("metadata", self.metadata.iter().all(is_sound_entry))
+    }
+
+    fn check_recipient(&self) -> Result<(), JobError> {
+        let to = self.to.trim();
+        if to.is_empty() {
+            return Err(JobError::new("to", "expected a recipient"));
+        }
+        if to.len() > MAX_RECIPIENT_BYTES {
+            let expected = format!("expected at most {MAX_RECIPIENT_BYTES} bytes");
+            return Err(JobError::new("to", expected));
+        }
+        check_line("to", &self.to)?;
+        if self.channel == Channel::Email {
+            normalise_address(to).map_err(|error| JobError::new("to", error.to_string()))?;
+        }
+        Ok(())
     }
 
     fn given_texts(&self) -> impl Iterator<Item = (OptionalText, &str)> {

@@ -82,6 +82,8 @@ fn what_a_worker_would_refuse_names_its_field() {
     let wrong = [
         ("to", to(" ")),
         ("to", to("a@example.com\r\nBcc: b@example.com")),
+        ("to", to("Ann <a@example.com>")),
+        ("to", to(&format!("{}@example.com", "x".repeat(1_024)))),
         ("from", job().from("a\nb")),
         ("body", job().body("a\0b")),
         ("category", job().category("\0")),

@@ -238,10 +238,29 @@ fn addresses_are_not_numbers() {
     let mut job = with("channel", json!("email"));
     job["to"] = json!(" someone@example.org ");
     assert_eq!(&*sound(read(&job)).to, "someone@example.org");
-    for bad in ["  ", "a@b\r\nBcc: x@y"] {
+    for bad in [
+        "  ",
+        "a@b\r\nBcc: x@y",
+        "Someone <someone@example.org>",
+        "mailto:someone@example.org",
+        "a@example.org, b@example.org",
+        "+447700900123",
+    ] {
         job["to"] = json!(bad);
         assert_eq!(invalid(read(&job)), Field::To);
     }
+    let Decoded::Invalid { detail, .. } = read(&job).decoded else {
+        panic!()
+    };
+    assert!(
+        detail.starts_with("expected one bare e-mail address"),
+        "{detail}"
+    );
+    job["channel"] = json!("push");
+    job["to"] = json!("x".repeat(1_024));
+    sound(read(&job));
+    job["to"] = json!("x".repeat(1_025));
+    assert_eq!(invalid(read(&job)), Field::To);
 }
 
 #[test]
