@@ -18,7 +18,7 @@ pub use address::{AddressError, normalise_address};
 pub use channel::Channel;
 pub use error::{ConnectError, PublishError, Verdict};
 pub use id::{AccountId, IdError, JobId};
-pub use job::{Job, JobError, MAX_JOB_BYTES, MAX_RECIPIENT_BYTES};
+pub use job::{Job, JobError, MAX_GROUP_ID_BYTES, MAX_JOB_BYTES, MAX_RECIPIENT_BYTES};
 pub use lane::{
     Hint, Lane, LaneHints, LaneRule, Origin, Priority, TRAFFIC_LANE, UnrecognisedHints,
 };

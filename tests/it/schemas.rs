@@ -52,6 +52,8 @@ fn instants() -> GoodAndBad {
     let good = [
         "2026-01-31T09:00:00Z",
         "2024-02-29t09:00:00.123456789+05:30",
+        "2024-02-29T09:00:00.12345678901234Z",
+        "9999-12-31T23:59:59Z",
     ];
     let mut bad = [
         "",
@@ -60,6 +62,7 @@ fn instants() -> GoodAndBad {
         "2026-02-29T09:00:00Z",
         "2026-01-31T25:00:00Z",
         "2026-01-31T09:00:00",
+        "2026-01-31T09:00:00+25:00",
     ]
     .map(Value::from)
     .to_vec();
@@ -149,12 +152,22 @@ fn values(field: Field) -> GoodAndBad {
             ],
             vec![json!(""), json!("a b"), json!("/UTC"), json!(1), json!({})],
         ),
-        Field::ServiceId
-        | Field::Body
-        | Field::CampaignId
-        | Field::JourneyId
-        | Field::BatchId
-        | Field::Category => texts(),
+        Field::CampaignId | Field::JourneyId | Field::BatchId => (
+            vec![
+                json!("spring 7"),
+                json!(""),
+                json!("x".repeat(1_024)),
+                Value::Null,
+            ],
+            vec![
+                json!("x".repeat(1_025)),
+                json!("line\nbreak"),
+                json!("\u{9f}"),
+                json!(7),
+                json!({}),
+            ],
+        ),
+        Field::ServiceId | Field::Body | Field::Category => texts(),
         Field::Content | Field::Metadata => objects(),
         Field::EnqueuedAt | Field::NotBefore | Field::ExpiresAt => instants(),
         Field::Priority | Field::Origin => hints(),
@@ -241,9 +254,14 @@ fn where_schema_and_worker_differ_is_known() {
             true,
             false,
         ),
-        // Past the last instant that a worker can compute with.
+        // Schemas count characters, not bytes.
         (
-            with(Field::ExpiresAt, json!("9999-12-31T23:59:59Z")),
+            with(Field::CampaignId, json!("é".repeat(1_000))),
+            true,
+            false,
+        ),
+        (
+            with(Field::RecipientTimezone, json!("Factory")),
             true,
             false,
         ),
@@ -276,7 +294,10 @@ fn the_examples_in_the_schema_are_valid() {
     for field in Field::ALL {
         let examples = schema_of_jobs["properties"][field.as_str()]["examples"].as_array();
         for example in examples.into_iter().flatten() {
-            let job = with(field, example.clone());
+            let mut job = with(field, example.clone());
+            if field == Field::To {
+                job["channel"] = json!("sms");
+            }
             assert!(jobs.is_valid(&job) && is_sendable(&job), "{job}");
         }
     }
