@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-pub use json::MAX_JOB_BYTES;
+pub use json::{MAX_GROUP_ID_BYTES, MAX_JOB_BYTES, MAX_RECIPIENT_BYTES};
 
 use crate::{
     AccountId, Channel, Hint, JobId, Lane, LaneHints, LaneRule, Origin, Priority, TRAFFIC_LANE,

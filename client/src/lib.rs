@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod address;
 mod channel;
 mod error;
 mod id;
@@ -13,10 +14,11 @@ mod shared_link;
 #[doc(hidden)]
 pub mod wire;
 
+pub use address::{AddressError, normalise_address};
 pub use channel::Channel;
 pub use error::{ConnectError, PublishError, Verdict};
 pub use id::{AccountId, IdError, JobId};
-pub use job::{Job, JobError, MAX_JOB_BYTES};
+pub use job::{Job, JobError, MAX_GROUP_ID_BYTES, MAX_JOB_BYTES, MAX_RECIPIENT_BYTES};
 pub use lane::{
     Hint, Lane, LaneHints, LaneRule, Origin, Priority, TRAFFIC_LANE, UnrecognisedHints,
 };

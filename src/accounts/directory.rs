@@ -73,6 +73,11 @@ impl Directory {
         current.version()
     }
 
+    /// What holds now.
+    pub(super) fn current(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Takes in what was read. Gives what held before, so that whoever calls can choose where the
     /// time for freeing it is spent.
     pub(super) fn replace(&self, snapshot: Snapshot) -> Arc<Snapshot> {

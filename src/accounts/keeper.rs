@@ -158,20 +158,21 @@ impl Follower<'_> {
         let base = Arc::clone(self.directory.base());
         let made = spawn_blocking(move || Snapshot::of_tables(&base, stored, version)).await;
         let snapshot = made.expect("no stored value makes it panic");
-        announce(&snapshot, started.elapsed());
+        announce(&snapshot, &self.directory.current(), started.elapsed());
         let before = self.directory.replace(snapshot);
         drop(spawn_blocking(move || drop(before)));
     }
 }
 
-fn announce(snapshot: &Snapshot, took: Duration) {
+/// Each change of any account has all of them read: what was told of the others is not told again.
+fn announce(snapshot: &Snapshot, before: &Snapshot, took: Duration) {
     tracing::debug!(
         accounts = snapshot.len(),
         version = snapshot.version(),
         ?took,
         "the accounts have been read"
     );
-    let mut faults = snapshot.faults();
+    let mut faults = snapshot.new_faults(before);
     for (account, why) in faults.by_ref().take(MOST_NAMED) {
         tracing::error!(%account, why, "an account's quiet hours cannot be read; nothing of it is sent until `lanekeeper account set` mends them");
     }

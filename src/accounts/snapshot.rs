@@ -99,8 +99,18 @@ impl Snapshot {
         self.known.len()
     }
 
-    /// Accounts whose policy cannot be followed, each with the reason.
-    pub(super) fn faults(&self) -> impl Iterator<Item = (&AccountId, &str)> {
+    /// Accounts whose policy cannot be followed, each with the reason, but for those that `before`
+    /// had with the same one: they have been told.
+    pub(super) fn new_faults(&self, before: &Self) -> impl Iterator<Item = (&AccountId, &str)> {
+        self.faults()
+            .filter(|(id, why)| before.fault(id) != Some(why))
+    }
+
+    fn fault(&self, account: &AccountId) -> Option<&str> {
+        self.known.get(account)?.quiet_hours.fault()
+    }
+
+    fn faults(&self) -> impl Iterator<Item = (&AccountId, &str)> {
         let policies = self.known.iter();
         policies.filter_map(|(id, policy)| Some((id, policy.quiet_hours.fault()?)))
     }
@@ -120,4 +130,51 @@ impl Plain {
 
 fn ceilings(own: AccountBudget) -> Ceilings {
     Ceilings::of(own.budget, own.reserve)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accounts::stored::AccountRow;
+
+    fn snapshot(rows: &[(&str, &str)]) -> Snapshot {
+        let none: [(&str, &str); 0] = [];
+        let base = Base::of(&Settings::load(None, none).unwrap());
+        let mut stored = Stored::default();
+        for (account, windows) in rows {
+            stored.add_account(&AccountRow {
+                account_id: (*account).to_owned(),
+                budget_per_second: None,
+                reserve_percent: None,
+                quiet_hours: true,
+                quiet_action: "refuse".to_owned(),
+                time_zone: Some("Europe/London".to_owned()),
+                windows: (*windows).to_owned(),
+            });
+        }
+        Snapshot::of_tables(&base, stored, 1)
+    }
+
+    /// Any change of any account has all of them read again.
+    #[test]
+    fn what_cannot_be_read_is_told_once_until_it_changes() {
+        let bad = r#"{"sms":"x"}"#;
+        let first = snapshot(&[("one", bad), ("two", bad), ("good", "{}")]);
+        let told = |now: &Snapshot, before: &Snapshot| {
+            let mut told: Vec<_> = now
+                .new_faults(before)
+                .map(|(id, _)| id.to_string())
+                .collect();
+            told.sort();
+            told
+        };
+        assert_eq!(told(&first, &snapshot(&[])), ["one", "two"]);
+        let again = snapshot(&[("one", bad), ("two", bad), ("good", "{}")]);
+        assert!(told(&again, &first).is_empty());
+        let other = snapshot(&[("one", r#"{"fax":null}"#), ("two", bad), ("good", bad)]);
+        assert_eq!(told(&other, &again), ["good", "one"]);
+        let mended = snapshot(&[("one", "{}"), ("two", bad)]);
+        assert!(told(&mended, &other).is_empty());
+        assert_eq!(told(&first, &mended), ["one"]);
+    }
 }

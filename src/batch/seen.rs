@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 
-use crate::domain::{Channel, Job};
+use crate::domain::{Channel, Job, recipient_key};
 
 /// A telephone number has at most 15 digits: they need 50 bits.
 const DIGITS_BITS: u32 = 50;
@@ -37,8 +37,11 @@ impl Seen {
     }
 
     fn entry(&self, job: &Job) -> u64 {
-        number(job.channel, &job.to)
-            .unwrap_or_else(|| self.key.hash_one((job.channel, &job.to)) | HASHED)
+        let hashed = || {
+            let key = recipient_key(job.channel, &job.to);
+            self.key.hash_one((job.channel, key)) | HASHED
+        };
+        number(job.channel, &job.to).unwrap_or_else(hashed)
     }
 }
 

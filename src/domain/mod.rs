@@ -20,10 +20,12 @@ pub use event::OutcomeEvent;
 pub use headers::JobHeaders;
 pub use job::{Content, Decoded, Job, JobHead, Payload};
 pub use lanekeeper_client::{
-    AccountId, Channel, Hint, IdError, JobId, Lane, LaneHints, LaneRule, Origin, Priority,
-    TRAFFIC_LANE, UnrecognisedHints,
+    AccountId, AddressError, Channel, Hint, IdError, JobId, Lane, LaneHints, LaneRule, Origin,
+    Priority, TRAFFIC_LANE, UnrecognisedHints, normalise_address,
 };
 pub use outcome::{Failure, Field, Outcome, Refusal};
 pub use phone::{PhoneError, Region, normalise_number, normalise_sender};
-pub use recipient::{RecipientError, Scope, recipient_digest, recipient_key, typed_recipient_key};
+pub use recipient::{
+    RecipientError, Scope, check_recipient, recipient_digest, recipient_key, typed_recipient_key,
+};
 pub use verdict::{Capped, Counter, Limit, MeterMode, SentRecord, Verdict};

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use super::{AccountId, Channel, PhoneError, Region, normalise_number};
+use super::{
+    AccountId, AddressError, Channel, PhoneError, Region, normalise_address, normalise_number,
+};
 use crate::digest::hex;
 
 /// The longest recipient that can be written down, in bytes: an index has room for it, and no
 /// address or number is as long.
-const LONGEST: usize = 1_024;
+const LONGEST: usize = lanekeeper_client::MAX_RECIPIENT_BYTES;
 
 /// So many bytes of a digest tell all recipients of an account apart: 128 bits, of which the first
 /// two alike are to be expected among some 10^19.
@@ -81,8 +83,8 @@ pub enum RecipientError {
     #[error(transparent)]
     Phone(#[from] PhoneError),
     /// It must be an e-mail address, and is none.
-    #[error("expected an e-mail address, such as a@example.org")]
-    Email,
+    #[error(transparent)]
+    Email(#[from] AddressError),
     /// For all channels it must be a telephone number or an e-mail address.
     #[error(
         "expected a telephone number of digits, such as +447700900123, or an e-mail address; \
@@ -92,16 +94,30 @@ pub enum RecipientError {
 }
 
 /// The form in which a job's recipient is compared, exactly, with those who have opted out. Numbers
-/// are in E.164 form already where jobs are read; capitals make no difference in e-mail addresses;
-/// ids of other channels are theirs, and stay as they are.
+/// are in E.164 form already where jobs are read; e-mail addresses have
+/// [one spelling](normalise_address); ids of other channels are theirs, and stay as they are.
 #[must_use]
 pub fn recipient_key(channel: Channel, to: &str) -> Cow<'_, str> {
     let to = to.trim();
     if channel == Channel::Email {
-        lower_case(to)
+        // A job whose recipient is no address is refused where it is read.
+        normalise_address(to).unwrap_or(Cow::Borrowed(to))
     } else {
         Cow::Borrowed(to)
     }
+}
+
+/// Whether somebody with this recipient could be written down as opted out: a job that nobody could
+/// opt out of must not be sent. Telephone numbers are for [`normalise_number`] to check.
+///
+/// # Errors
+/// [`RecipientError`], when not.
+pub fn check_recipient(channel: Channel, to: &str) -> Result<(), RecipientError> {
+    let to = sound(to)?;
+    if channel == Channel::Email {
+        email_key(to)?;
+    }
+    Ok(())
 }
 
 /// The key of a recipient that a person has typed, for an opt-out of that scope. Telephone numbers
@@ -114,16 +130,7 @@ pub fn typed_recipient_key(
     text: &str,
     region: Option<Region>,
 ) -> Result<String, RecipientError> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(RecipientError::Empty);
-    }
-    if text.len() > LONGEST {
-        return Err(RecipientError::Long);
-    }
-    if text.chars().any(char::is_control) {
-        return Err(RecipientError::Control);
-    }
+    let text = sound(text)?;
     match scope {
         Scope::Channel(channel) if channel.is_phone() => Ok(normalise_number(text, region)?),
         Scope::Channel(Channel::Email) => email_key(text),
@@ -150,24 +157,28 @@ pub fn recipient_digest(account: &AccountId, key: &str) -> Arc<str> {
     hex(&hash.finalize()[..DIGEST_BYTES]).into()
 }
 
-fn email_key(text: &str) -> Result<String, RecipientError> {
-    let is_address = text.split_once('@').is_some_and(|(local, domain)| {
-        !local.is_empty() && !domain.is_empty() && !domain.contains('@')
-    });
-    if !is_address || text.contains(char::is_whitespace) {
-        return Err(RecipientError::Email);
+/// The text without the blanks around it, if it can be written down at all.
+fn sound(text: &str) -> Result<&str, RecipientError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(RecipientError::Empty);
     }
-    Ok(lower_case(text).into_owned())
+    if text.len() > LONGEST {
+        return Err(RecipientError::Long);
+    }
+    if text.chars().any(char::is_control) {
+        return Err(RecipientError::Control);
+    }
+    Ok(text)
 }
 
-/// Most addresses are written in small letters already.
-fn lower_case(text: &str) -> Cow<'_, str> {
-    let is_lower = |c: char| !c.is_ascii_uppercase() && (c.is_ascii() || c.to_lowercase().eq([c]));
-    if text.chars().all(is_lower) {
-        Cow::Borrowed(text)
-    } else {
-        Cow::Owned(text.to_lowercase())
+/// Its one spelling may be longer than the address.
+fn email_key(text: &str) -> Result<String, RecipientError> {
+    let key = normalise_address(text)?;
+    if key.len() > LONGEST {
+        return Err(RecipientError::Long);
     }
+    Ok(key.into_owned())
 }
 
 #[cfg(test)]
@@ -226,14 +237,45 @@ mod tests {
             ("all", "07700900123", PhoneError::CountryCode.into()),
             ("sms", "ann@example.org", PhoneError::Characters.into()),
             ("sms", "+44123", PhoneError::Length.into()),
-            ("all", "@example.org", RecipientError::Email),
-            ("all", "ann@", RecipientError::Email),
-            ("email", "ann@a@b", RecipientError::Email),
-            ("email", "ann lee@example.org", RecipientError::Email),
-            ("email", "+447700900123", RecipientError::Email),
+            ("all", "@example.org", AddressError.into()),
+            ("all", "ann@", AddressError.into()),
+            ("email", "ann@a@b", AddressError.into()),
+            ("email", "ann lee@example.org", AddressError.into()),
+            ("email", "+447700900123", AddressError.into()),
+            ("email", "\"Ann\" <ann@example.org>", AddressError.into()),
         ] {
             assert_eq!(typed(scope, text, None), Err(error), "{scope} {text}");
         }
+    }
+
+    /// The two doors agree: what may be sent to can opt out, and is then recognised.
+    #[test]
+    fn whatever_a_job_may_be_addressed_to_can_opt_out() {
+        for to in [
+            "Ann <ann@exämple.org>",
+            "mailto:ann@example.org",
+            "ann@example.org.",
+            "ANN@exa\u{308}mple.org",
+            "ann@xn--exmple-cua.org",
+            "a@x.org, ann@exämple.org",
+            "ann@exämple.org\u{200b}",
+            &"x@y.org".repeat(200),
+            " ann@exämple.org ",
+        ] {
+            let typed = typed("email", to, None);
+            assert_eq!(
+                check_recipient(Channel::Email, to).err(),
+                typed.as_ref().err().copied()
+            );
+            if let Ok(typed) = typed {
+                assert_eq!(recipient_key(Channel::Email, to), typed, "{to}");
+            }
+        }
+        for to in ["", " ", "a\nb", &"x".repeat(LONGEST + 1)] {
+            let error = typed("push", to, None).unwrap_err();
+            assert_eq!(check_recipient(Channel::Push, to), Err(error));
+        }
+        assert_eq!(check_recipient(Channel::Push, &"x".repeat(LONGEST)), Ok(()));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! as refused, with the field's name in the reason, where its publisher will see it.
 
 mod fields;
+mod instant;
 
 use std::borrow::Cow;
 
@@ -14,12 +15,17 @@ use jiff::tz::TimeZone;
 
 use crate::domain::{
     AccountId, Channel, Decoded, Field, Hint, Job, JobHead, JobId, LaneHints, Payload, Region,
-    UnrecognisedHints, normalise_number, normalise_sender,
+    UnrecognisedHints, check_recipient, normalise_number, normalise_sender,
 };
+use crate::gates::quiet_hours::parse_zone;
 use fields::{Fields, Value, is_sound};
+use instant::read_instant;
 
 /// The largest message that is read, in bytes.
 pub const MAX_PAYLOAD: usize = lanekeeper_client::MAX_JOB_BYTES;
+
+/// The longest id of a campaign, journey or batch, in bytes.
+const MAX_GROUP_ID_BYTES: usize = lanekeeper_client::MAX_GROUP_ID_BYTES;
 
 /// The longest channel name that an event repeats, in characters.
 const MAX_CHANNEL_ECHO: usize = 32;
@@ -164,7 +170,7 @@ impl<'f, 'a> Reading<'f, 'a> {
         }
     }
 
-    /// A text that ends up in an address, where a line break would start another header.
+    /// A text that ends up in an address or a command, where a line break would start another header.
     fn line(&mut self, field: Field) -> Option<Cow<'a, str>> {
         let text = self.text(field)?;
         if text.chars().any(char::is_control) {
@@ -175,6 +181,19 @@ impl<'f, 'a> Reading<'f, 'a> {
 
     fn boxed(&mut self, field: Field) -> Option<Box<str>> {
         self.text(field).map(std::convert::Into::into)
+    }
+
+    /// What a job belongs to. Operators must be able to name it: what they can neither pause nor
+    /// cancel must not be sent.
+    fn group(&mut self, field: Field) -> Option<Box<str>> {
+        let id = self.line(field)?;
+        if id.len() > MAX_GROUP_ID_BYTES {
+            self.reject(
+                field,
+                format!("expected at most {MAX_GROUP_ID_BYTES} bytes"),
+            );
+        }
+        Some(id.into())
     }
 
     fn channel(&mut self, name: &str) -> Option<Channel> {
@@ -204,11 +223,10 @@ impl<'f, 'a> Reading<'f, 'a> {
                 }
             };
         }
-        let to = to.trim();
-        if to.is_empty() {
-            self.reject(Field::To, "expected a recipient");
+        if let Err(error) = channel.map_or(Ok(()), |channel| check_recipient(channel, &to)) {
+            self.reject(Field::To, error.to_string());
         }
-        Some(to.into())
+        Some(to.trim().into())
     }
 
     /// The parts that only the carrier reads: their kinds are checked, their text is not copied.
@@ -259,15 +277,15 @@ impl<'f, 'a> Reading<'f, 'a> {
                 Hint::Absent | Hint::Unrecognised => None,
             },
             enqueued_at: self.instant(Field::EnqueuedAt),
-            campaign_id: self.boxed(Field::CampaignId),
-            journey_id: self.boxed(Field::JourneyId),
-            batch_id: self.boxed(Field::BatchId),
+            campaign_id: self.group(Field::CampaignId),
+            journey_id: self.group(Field::JourneyId),
+            batch_id: self.group(Field::BatchId),
         }
     }
 
     fn instant(&mut self, field: Field) -> Option<Timestamp> {
         let text = self.text(field)?;
-        let instant = parse_instant(&text);
+        let instant = read_instant(&text);
         if instant.is_none() {
             self.reject(
                 field,
@@ -279,23 +297,12 @@ impl<'f, 'a> Reading<'f, 'a> {
 
     fn time_zone(&mut self) -> Option<TimeZone> {
         let name = self.text(Field::RecipientTimezone)?;
-        let zone = TimeZone::get(&name).ok();
-        if zone.is_none() {
-            self.reject(
-                Field::RecipientTimezone,
-                "expected an IANA time zone, such as Europe/Berlin",
-            );
+        let zone = parse_zone(&name);
+        if let Err(error) = zone {
+            self.reject(Field::RecipientTimezone, error.to_string());
         }
-        zone
+        zone.ok()
     }
-}
-
-/// Reads an instant whose year has four digits, as RFC 3339 wants it. Parsed as they are, texts may
-/// have years of six digits with a sign, down to 9999 BC; PostgreSQL knows none before 4713 BC, and
-/// one such instant would fail every statement that it is in.
-fn parse_instant(text: &str) -> Option<Timestamp> {
-    let instant = || text.parse().ok();
-    (!text.starts_with(['-', '+'])).then(instant).flatten()
 }
 
 #[cfg(test)]

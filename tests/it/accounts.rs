@@ -7,3 +7,4 @@ mod desk;
 mod facts;
 mod imports;
 mod mistakes;
+mod spelling;

@@ -252,3 +252,73 @@ async fn a_database_that_cannot_be_used_is_named_without_its_secrets() {
     let text = errors(&unanswered);
     assert!(text.contains("no answer in time"), "{text}");
 }
+
+/// As it was before rows were held to one spelling.
+const BEFORE_ONE_SPELLING: &str = "
+    ALTER TABLE suppressions DROP CONSTRAINT scope_is_all_or_a_channel,
+        DROP CONSTRAINT recipient_as_jobs_are_compared;
+    ALTER TABLE holds DROP CONSTRAINT account_is_its_own_target;
+    DROP FUNCTION is_recipient;
+    DROP TABLE suppressions_set_aside;
+    DELETE FROM _sqlx_migrations WHERE version = 6";
+
+/// Old rows: scope, recipient, and both as they are to be; `None`: set aside.
+type Respelt = (
+    &'static str,
+    &'static str,
+    Option<(&'static str, &'static str)>,
+);
+
+const OLD_OPT_OUTS: [Respelt; 9] = [
+    ("SMS", "+44 7700 900202", Some(("sms", "+447700900202"))),
+    ("all", "+447700900203", Some(("all", "+447700900203"))),
+    ("ALL", "Ann@Example.org.", Some(("all", "ann@example.org"))),
+    (
+        "",
+        "ann@exämple.org",
+        Some(("all", "ann@xn--exmple-cua.org")),
+    ),
+    (
+        "email",
+        "x@Bücher.例え",
+        Some(("email", "x@xn--bcher-kva.xn--r8jz45g")),
+    ),
+    ("push", " Token\u{a0}", Some(("push", "Token"))),
+    ("sms", "07700900204", None),
+    ("all", "Ann <ann@example.org>", None),
+    ("fax", "+447700900205", None),
+];
+
+#[tokio::test]
+async fn old_opt_outs_are_brought_into_form_and_none_is_lost() {
+    let database = TestDatabase::create().await;
+    database.execute(BEFORE_ONE_SPELLING).await;
+    for (scope, recipient, _) in OLD_OPT_OUTS {
+        let row = format!("INSERT INTO suppressions VALUES ('acme', '{recipient}', '{scope}')");
+        database.execute(&row).await;
+    }
+    let holds = "INSERT INTO holds VALUES ('acme', 'account', 'other', 'paused'),
+        ('acme', 'account', 'acme', 'paused'), ('acme', 'batch', 'other', 'paused')";
+    database.execute(holds).await;
+    assert_eq!(
+        versions(&migrate(&[], database.url()).await, "applied"),
+        [6]
+    );
+    for (scope, recipient, respelt) in OLD_OPT_OUTS {
+        let (table, (scope, recipient)) = match respelt {
+            Some(now) => ("suppressions", now),
+            None => ("suppressions_set_aside", (scope, recipient)),
+        };
+        let found = format!(
+            "SELECT count(*) FROM {table} WHERE recipient = '{recipient}' AND scope = '{scope}'"
+        );
+        let found: i64 = sqlx::query_scalar(&found)
+            .fetch_one(database.pool())
+            .await
+            .unwrap();
+        assert_eq!(found, 1, "{scope} {recipient}");
+    }
+    let targets = sqlx::query_scalar("SELECT target FROM holds ORDER BY target");
+    let targets: Vec<String> = targets.fetch_all(database.pool()).await.unwrap();
+    assert_eq!(targets, ["acme", "other"]);
+}

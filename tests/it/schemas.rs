@@ -52,6 +52,8 @@ fn instants() -> GoodAndBad {
     let good = [
         "2026-01-31T09:00:00Z",
         "2024-02-29t09:00:00.123456789+05:30",
+        "2024-02-29T09:00:00.12345678901234Z",
+        "9999-12-31T23:59:59Z",
     ];
     let mut bad = [
         "",
@@ -60,6 +62,7 @@ fn instants() -> GoodAndBad {
         "2026-02-29T09:00:00Z",
         "2026-01-31T25:00:00Z",
         "2026-01-31T09:00:00",
+        "2026-01-31T09:00:00+25:00",
     ]
     .map(Value::from)
     .to_vec();
@@ -105,8 +108,22 @@ fn values(field: Field) -> GoodAndBad {
             vec![json!("fax"), json!("SMS"), json!(""), json!(7), Value::Null],
         ),
         Field::To => (
-            vec![json!("sam@example.com"), json!(" x "), json!("日本")],
             vec![
+                json!("sam@example.com"),
+                json!(" sam@example.com. "),
+                json!("日本@例え.jp"),
+                json!("o'neil+x..y@a-b_c"),
+            ],
+            vec![
+                json!("Sam <sam@example.com>"),
+                json!("mailto:sam@example.com"),
+                json!("\"sam\"@example.com"),
+                json!("a@x.org,b@x.org"),
+                json!("a@b@c"),
+                json!("sam@example.com\\"),
+                json!("sam@[192.0.2.1]"),
+                json!("+447700900123"),
+                json!(format!("{}@x.org", "x".repeat(1_024))),
                 json!(""),
                 json!(" \u{a0}"),
                 json!("a\nb"),
@@ -135,12 +152,22 @@ fn values(field: Field) -> GoodAndBad {
             ],
             vec![json!(""), json!("a b"), json!("/UTC"), json!(1), json!({})],
         ),
-        Field::ServiceId
-        | Field::Body
-        | Field::CampaignId
-        | Field::JourneyId
-        | Field::BatchId
-        | Field::Category => texts(),
+        Field::CampaignId | Field::JourneyId | Field::BatchId => (
+            vec![
+                json!("spring 7"),
+                json!(""),
+                json!("x".repeat(1_024)),
+                Value::Null,
+            ],
+            vec![
+                json!("x".repeat(1_025)),
+                json!("line\nbreak"),
+                json!("\u{9f}"),
+                json!(7),
+                json!({}),
+            ],
+        ),
+        Field::ServiceId | Field::Body | Field::Category => texts(),
         Field::Content | Field::Metadata => objects(),
         Field::EnqueuedAt | Field::NotBefore | Field::ExpiresAt => instants(),
         Field::Priority | Field::Origin => hints(),
@@ -156,6 +183,24 @@ fn of_each_field_schema_and_worker_take_and_refuse_the_same() {
         let bad = bad.into_iter().map(|value| (value, false));
         for (value, expected) in good.chain(bad) {
             let job = with(field, value);
+            assert_eq!(job_schema.is_valid(&job), expected, "schema: {job}");
+            assert_eq!(is_sendable(&job), expected, "worker: {job}");
+        }
+    }
+}
+
+#[test]
+fn on_channels_with_ids_of_their_own_a_recipient_need_not_be_an_address() {
+    let (_, job_schema) = schema(JOB);
+    for channel in ["push", "telegram", "line", "messenger"] {
+        for (to, expected) in [
+            (" x ", true),
+            ("日本", true),
+            ("A <b@c>", true),
+            (" ", false),
+        ] {
+            let mut job = with(Field::To, json!(to));
+            job["channel"] = json!(channel);
             assert_eq!(job_schema.is_valid(&job), expected, "schema: {job}");
             assert_eq!(is_sendable(&job), expected, "worker: {job}");
         }
@@ -195,16 +240,28 @@ fn where_schema_and_worker_differ_is_known() {
     let (_, job_schema) = schema(JOB);
     let number = json!({"id": "j", "account_id": "acme", "channel": "sms", "to": "12"});
     let differing = [
-        // Only a worker knows the number plans and the zones.
+        // Only a worker knows the number plans, the zones, and which domains can be.
         (number, true, false),
+        (with(Field::To, json!("sam@example..com")), true, false),
+        (with(Field::To, json!("sam@xn--a.org")), true, false),
+        (
+            with(Field::To, json!("sam\u{200b}@example.com")),
+            true,
+            false,
+        ),
         (
             with(Field::RecipientTimezone, json!("Mars/Base")),
             true,
             false,
         ),
-        // Past the last instant that a worker can compute with.
+        // Schemas count characters, not bytes.
         (
-            with(Field::ExpiresAt, json!("9999-12-31T23:59:59Z")),
+            with(Field::CampaignId, json!("é".repeat(1_000))),
+            true,
+            false,
+        ),
+        (
+            with(Field::RecipientTimezone, json!("Factory")),
             true,
             false,
         ),
@@ -237,7 +294,10 @@ fn the_examples_in_the_schema_are_valid() {
     for field in Field::ALL {
         let examples = schema_of_jobs["properties"][field.as_str()]["examples"].as_array();
         for example in examples.into_iter().flatten() {
-            let job = with(field, example.clone());
+            let mut job = with(field, example.clone());
+            if field == Field::To {
+                job["channel"] = json!("sms");
+            }
             assert!(jobs.is_valid(&job) && is_sendable(&job), "{job}");
         }
     }

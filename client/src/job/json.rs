@@ -4,9 +4,18 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{Job, JobError, OptionalText};
+use crate::{Channel, normalise_address};
 
 /// The largest job that a worker reads, in bytes of JSON: 256 KiB.
 pub const MAX_JOB_BYTES: usize = 256 * 1024;
+
+/// The longest `campaign_id`, `journey_id` or `batch_id` that a worker takes, in bytes: operators
+/// pause and cancel by it.
+pub const MAX_GROUP_ID_BYTES: usize = 1_024;
+
+/// The longest recipient that a worker takes, in bytes: longer ones could not be written down as
+/// opted out.
+pub const MAX_RECIPIENT_BYTES: usize = 1_024;
 
 impl Job {
     /// Says what a worker would refuse, as far as a publisher can tell.
@@ -34,13 +43,17 @@ impl Job {
     }
 
     fn check_texts(&self) -> Result<(), JobError> {
-        if self.to.trim().is_empty() {
-            return Err(JobError::new("to", "expected a recipient"));
-        }
-        check_line("to", &self.to)?;
+        self.check_recipient()?;
         for (field, text) in self.given_texts() {
             match field {
                 OptionalText::From => check_line(field.as_str(), text)?,
+                OptionalText::CampaignId | OptionalText::JourneyId | OptionalText::BatchId => {
+                    check_line(field.as_str(), text)?;
+                    if text.len() > MAX_GROUP_ID_BYTES {
+                        let expected = format!("expected at most {MAX_GROUP_ID_BYTES} bytes");
+                        return Err(JobError::new(field.as_str(), expected));
+                    }
+                }
                 OptionalText::RecipientTimezone if text.is_empty() => {
                     let expected = "expected an IANA time zone, such as Europe/Berlin";
                     return Err(JobError::new(field.as_str(), expected));
@@ -51,6 +64,22 @@ impl Job {
         let content = self.content.iter().flatten();
         check_sound("content", content.into_iter().all(is_sound_entry))?;
         check_sound("metadata", self.metadata.iter().all(is_sound_entry))
+    }
+
+    fn check_recipient(&self) -> Result<(), JobError> {
+        let to = self.to.trim();
+        if to.is_empty() {
+            return Err(JobError::new("to", "expected a recipient"));
+        }
+        if to.len() > MAX_RECIPIENT_BYTES {
+            let expected = format!("expected at most {MAX_RECIPIENT_BYTES} bytes");
+            return Err(JobError::new("to", expected));
+        }
+        check_line("to", &self.to)?;
+        if self.channel == Channel::Email {
+            normalise_address(to).map_err(|error| JobError::new("to", error.to_string()))?;
+        }
+        Ok(())
     }
 
     fn given_texts(&self) -> impl Iterator<Item = (OptionalText, &str)> {
@@ -103,7 +132,7 @@ fn rfc3339(field: &'static str, instant: Timestamp) -> Result<String, JobError> 
     Ok(text)
 }
 
-/// A text that ends up in an address, where a line break would start another header.
+/// A text that ends up in an address or a command, where a line break would start another header.
 fn check_line(field: &'static str, text: &str) -> Result<(), JobError> {
     if text.chars().any(char::is_control) {
         let expected = "expected a text without control characters";

@@ -82,9 +82,14 @@ fn what_a_worker_would_refuse_names_its_field() {
     let wrong = [
         ("to", to(" ")),
         ("to", to("a@example.com\r\nBcc: b@example.com")),
+        ("to", to("Ann <a@example.com>")),
+        ("to", to(&format!("{}@example.com", "x".repeat(1_024)))),
         ("from", job().from("a\nb")),
         ("body", job().body("a\0b")),
         ("category", job().category("\0")),
+        ("campaign_id", job().campaign_id("x".repeat(1_025))),
+        ("journey_id", job().journey_id("a\nb")),
+        ("batch_id", job().batch_id("\u{85}")),
         ("recipient_timezone", job().recipient_timezone("")),
         (
             "content",

@@ -167,6 +167,13 @@ fn a_wrong_field_refuses_the_job_and_names_the_field() {
         ("category", json!("\u{0}")),
         ("recipient_timezone", json!("America/Nowhere")),
         ("recipient_timezone", json!("")),
+        ("recipient_timezone", json!("Factory")),
+        ("recipient_timezone", json!("Etc/Unknown")),
+        ("campaign_id", json!("x".repeat(1_025))),
+        ("journey_id", json!("é".repeat(513))),
+        ("batch_id", json!("a\u{85}b")),
+        ("batch_id", json!("a\nb")),
+        ("expires_at", json!("2026-01-31T09:00:00+25:00")),
         ("enqueued_at", json!("yesterday")),
         // What the database cannot keep would fail whatever is written with it.
         ("enqueued_at", json!("-009977-01-01T00:00:00Z")),
@@ -259,10 +266,29 @@ fn addresses_are_not_numbers() {
     let mut job = with("channel", json!("email"));
     job["to"] = json!(" someone@example.org ");
     assert_eq!(&*sound(read(&job)).to, "someone@example.org");
-    for bad in ["  ", "a@b\r\nBcc: x@y"] {
+    for bad in [
+        "  ",
+        "a@b\r\nBcc: x@y",
+        "Someone <someone@example.org>",
+        "mailto:someone@example.org",
+        "a@example.org, b@example.org",
+        "+447700900123",
+    ] {
         job["to"] = json!(bad);
         assert_eq!(invalid(read(&job)), Field::To);
     }
+    let Decoded::Invalid { detail, .. } = read(&job).decoded else {
+        panic!()
+    };
+    assert!(
+        detail.starts_with("expected one bare e-mail address"),
+        "{detail}"
+    );
+    job["channel"] = json!("push");
+    job["to"] = json!("x".repeat(1_024));
+    sound(read(&job));
+    job["to"] = json!("x".repeat(1_025));
+    assert_eq!(invalid(read(&job)), Field::To);
 }
 
 #[test]

@@ -276,8 +276,9 @@ async fn a_value_that_cannot_be_read_concerns_its_account_alone() {
                 ('window', true, 'utc', '{"sms": "25:99"}'),
                 ('shape', true, 'utc', '{"sms": ["08:00", "21:00"]}'),
                 ('equal', true, 'utc', '{"sms": "21:00-21:00"}'),
-                ('off', false, 'America/Nowhere', '{"sms": "25:99"}'),
-                ('good', true, 'utc', '{"sms": "21:00-07:00", "fax": "x"}')"#,
+                ('channel', true, 'utc', '{"SMS": "21:00-07:00"}'),
+                ('off', false, 'America/Nowhere', '{"sms": "25:99", "fax": "x"}'),
+                ('good', true, 'utc', '{"sms": "21:00-07:00"}')"#,
         )
         .await;
     let kept = Kept::loaded(desk.database.pool(), "").await;
@@ -287,6 +288,7 @@ async fn a_value_that_cannot_be_read_concerns_its_account_alone() {
         ("window", "windows, sms: expected"),
         ("shape", "windows: expected"),
         ("equal", "windows, sms: expected"),
+        ("channel", "windows: expected no channels but"),
     ] {
         let policy = kept.policy(account).unwrap();
         let QuietPolicy::Broken { why: found } = &policy.quiet_hours else {

@@ -119,7 +119,7 @@ const SUPPRESSIONS: &[Mistake] = &[
     (
         "suppression add --account acme --scope email 07700900123",
         2,
-        "an e-mail address",
+        "one bare e-mail address",
     ),
     (
         "suppression add --account acme +447700900123 x@",

@@ -10,18 +10,19 @@ use crate::support::worker::Worker;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Opted out, and of what.
-const OPTED_OUT: [(&str, &str); 6] = [
+const OPTED_OUT: [(&str, &str); 7] = [
     // Parts of a number that is written to, and a longer one.
     ("+4860060049", "all"),
-    ("600600491", "all"),
+    ("+600600491", "all"),
     ("+486006004910", "all"),
     ("+447700900001", "all"),
     ("a@example.org", "email"),
+    ("a@xn--exmple-cua.org", "all"),
     ("+447700900002", "whatsapp"),
 ];
 
-/// Channel, recipient, and whether it is refused. F5-11: no part of a number is that number.
-const JOBS: [(&str, &str, bool); 10] = [
+/// Channel, recipient, and whether it is refused as opted out. F5-11: no part of a number is that number.
+const JOBS: [(&str, &str, bool); 13] = [
     ("sms", "+48600600491", false),
     ("sms", "+447700900001", true),
     ("sms", "+44 7700 900001", true),
@@ -30,8 +31,20 @@ const JOBS: [(&str, &str, bool); 10] = [
     ("whatsapp", "+447700900002", true),
     ("email", "a@example.org", true),
     ("email", " A@Example.ORG ", true),
+    ("email", "a@example.org.", true),
+    ("email", "A@EXÄMPLE.org", true),
+    ("email", "a@exa\u{308}mple.org", true),
     ("email", "aa@example.org", false),
     ("email", "a@example.org.uk", false),
+];
+
+/// Nothing but one bare address is sent to: in these nobody would recognise who has opted out.
+const NO_ADDRESSES: [&str; 5] = [
+    "Ann <a@example.org>",
+    "mailto:a@example.org",
+    "\"a\"@example.org",
+    "a@exämple.org\u{200b}",
+    "b@example.org, a@example.org",
 ];
 
 #[tokio::test]
@@ -66,6 +79,20 @@ async fn an_opt_out_concerns_its_recipient_and_nobody_like_it() {
         assert_eq!(entry.reason.as_deref(), expected, "{channel} to {to}");
         assert_eq!(scene.stub.first(&id(place)).is_none(), *refused);
     }
+    let id = |place: usize| format!("no-address-{place}");
+    let offers = NO_ADDRESSES.iter().enumerate().map(|(place, to)| {
+        let offer = Offer::otp(ACCOUNT, id(place)).queued_now();
+        offer.with("channel", "email").with("to", *to)
+    });
+    let offers: Vec<_> = offers.collect();
+    scene.publisher().await.publish_all(&offers).await;
+    records
+        .await_entries(JOBS.len() + NO_ADDRESSES.len(), PATIENCE)
+        .await;
+    assert_eq!(
+        records.ended("refused", "invalid_to").await,
+        NO_ADDRESSES.len()
+    );
     worker.stop().await;
     scene.end().await;
 }

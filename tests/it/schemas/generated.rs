@@ -53,6 +53,15 @@ fn instant() -> impl Strategy<Value = Value> {
     prop_oneof![4 => made, 1 => any_json()]
 }
 
+/// An address of a domain that can be one, or anything without an `@`: schemas know no domains.
+fn recipient() -> impl Strategy<Value = Value> {
+    let address = "[a-zA-Z.+'ä]{1,5}@[a-zA-Zä]{1,5}([.][a-z]{2}[.]?)?";
+    prop_oneof![
+        1 => address.prop_map(Value::from),
+        1 => any_json().prop_filter("no @", |to| !to.to_string().contains('@')),
+    ]
+}
+
 /// Values of a field: of its type mostly, of any other sometimes. A recipient is no number, because
 /// schemas know no number plans, and a zone that looks like one exists.
 fn value_of(field: Field) -> BoxedStrategy<Value> {
@@ -74,6 +83,7 @@ fn value_of(field: Field) -> BoxedStrategy<Value> {
         .prop_map(Value::from)
         .boxed(),
         Field::EnqueuedAt | Field::NotBefore | Field::ExpiresAt => instant().boxed(),
+        Field::To => recipient().boxed(),
         Field::RecipientTimezone => select(values(field).0).boxed(),
         _ => any_json().boxed(),
     }
@@ -119,7 +129,7 @@ proptest! {
     ) {
         thread_local!(static SCHEMA: Validator = schema(JOB).1);
         let at = Timestamp::from_millisecond(millis).unwrap();
-        let mut job = Job::new("j-1", "acme", Channel::Email, text.clone()).unwrap();
+        let mut job = Job::new("j-1", "acme", Channel::Push, text.clone()).unwrap();
         job = job.body(text.clone()).from(text.clone()).category(text).expires_at(at).enqueued_at(at);
         job = job.metadata("any", metadata.clone()).metadata("traffic_lane", metadata);
         if let Some(lane) = lane { job = job.traffic_lane(lane); }
