@@ -6,4 +6,5 @@ mod commands;
 mod desk;
 mod facts;
 mod imports;
+mod keys;
 mod mistakes;
