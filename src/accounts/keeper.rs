@@ -1,18 +1,14 @@
-//! Keeps a directory as the database has it.
+//! Keeps what is in memory as the database has it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::{Acquire as _, PgConnection, PgPool};
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, error::Elapsed, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::directory::Directory;
 use super::reading;
-use super::snapshot::Snapshot;
-use super::stored::Stored;
 use crate::backoff::Retry;
 use crate::postgres::explain;
 
@@ -29,15 +25,34 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// The longest rest between two readings: with changes that never end, a large directory is read
 /// half of the time, not all of it.
 const LONGEST_REST: Duration = Duration::from_millis(400);
-/// So many accounts with values that cannot be read are named in the log.
-const MOST_NAMED: usize = 20;
 
-/// Reads the directory from the database that `pool` leads to, and again whenever it changes there,
-/// on a connection of its own, until `stop`. While the database is away it tries again for ever, and
-/// what was read last holds.
-pub async fn keep(directory: Arc<Directory>, pool: &PgPool, stop: CancellationToken) {
+/// A copy of some of the tables whose changes `directory.version` counts.
+pub(super) trait Copied: Send + Sync {
+    /// What was read of the tables at one moment.
+    type Read: Send;
+
+    /// What it is a copy of, in the plural.
+    const WHAT: &'static str;
+    /// What is not done before it was read once.
+    const BEFORE: &'static str;
+
+    /// The version of the tables that it was read from last.
+    fn version(&self) -> Option<i64>;
+
+    /// Reads all that it consists of.
+    fn read(connection: &mut PgConnection)
+    -> impl Future<Output = sqlx::Result<Self::Read>> + Send;
+
+    /// Puts what was read, in so much time, in the place of what it was.
+    fn take_in(&self, read: Self::Read, took: Duration) -> impl Future<Output = ()> + Send;
+}
+
+/// Reads the copy from the database that `pool` leads to, and again whenever that changes, on a
+/// connection of its own, until `stop`. While the database is away it tries again for ever, and what
+/// was read last holds.
+pub(super) async fn keep<C: Copied>(copy: Arc<C>, pool: &PgPool, stop: CancellationToken) {
     let options = pool.connect_options();
-    let keeper = Keeper { directory };
+    let keeper = Keeper { copy };
     stop.run_until_cancelled_owned(keeper.run(&options)).await;
 }
 
@@ -52,11 +67,11 @@ enum Lost {
     Closed,
 }
 
-struct Keeper {
-    directory: Arc<Directory>,
+struct Keeper<C> {
+    copy: Arc<C>,
 }
 
-impl Keeper {
+impl<C: Copied> Keeper<C> {
     async fn run(&self, options: &PgConnectOptions) {
         let mut retry = Retry::capped(LONGEST_PAUSE);
         let mut is_away = false;
@@ -70,7 +85,7 @@ impl Keeper {
                 }
             };
             if std::mem::take(&mut is_away) {
-                tracing::info!("the accounts can be read again");
+                tracing::info!("{} can be read again", C::WHAT);
             }
             retry.reset();
             let lost = follower.follow().await;
@@ -79,7 +94,7 @@ impl Keeper {
     }
 
     /// Connects, and reads what has changed meanwhile.
-    async fn connect(&self, options: &PgConnectOptions) -> Result<Follower<'_>, Lost> {
+    async fn connect(&self, options: &PgConnectOptions) -> Result<Follower<'_, C>, Lost> {
         let pool = PgPoolOptions::new()
             .max_connections(1)
             .acquire_timeout(ANSWER)
@@ -88,7 +103,7 @@ impl Keeper {
         listener.eager_reconnect(false);
         timeout(ANSWER, listener.listen(CHANNEL)).await??;
         let mut follower = Follower {
-            directory: &self.directory,
+            copy: &*self.copy,
             listener,
         };
         follower.refresh().await?;
@@ -100,21 +115,23 @@ impl Keeper {
         if std::mem::replace(is_away, true) {
             return;
         }
-        if self.directory.is_loaded() {
-            tracing::warn!(error = %lost, "the accounts cannot be read now; what was read last holds");
+        let what = C::WHAT;
+        if self.copy.version().is_some() {
+            tracing::warn!(error = %lost, "{what} cannot be read now; what was read last holds");
         } else {
-            tracing::warn!(error = %lost, "the accounts cannot be read yet; nothing is sent before they are");
+            let before = C::BEFORE;
+            tracing::warn!(error = %lost, "{what} cannot be read yet; {before} before they are");
         }
     }
 }
 
-/// A directory on a connection that hears of changes.
-struct Follower<'a> {
-    directory: &'a Directory,
+/// A copy on a connection that hears of changes.
+struct Follower<'a, C> {
+    copy: &'a C,
     listener: PgListener,
 }
 
-impl Follower<'_> {
+impl<C: Copied> Follower<'_, C> {
     /// Takes in every change until the connection is lost.
     async fn follow(&mut self) -> Lost {
         loop {
@@ -143,44 +160,13 @@ impl Follower<'_> {
     async fn refresh(&mut self) -> Result<(), Lost> {
         let connection: &mut PgConnection = self.listener.acquire().await?;
         let version = timeout(ANSWER, reading::version(connection)).await??;
-        if self.directory.version() == Some(version) {
+        if self.copy.version() == Some(version) {
             return Ok(());
         }
         let started = Instant::now();
-        let (stored, version) = timeout(WHOLE, reading::everything(connection)).await??;
-        self.take_in(stored, version, started).await;
+        let read = timeout(WHOLE, C::read(connection)).await??;
+        self.copy.take_in(read, started.elapsed()).await;
         tokio::time::sleep(started.elapsed().min(LONGEST_REST)).await;
         Ok(())
-    }
-
-    /// Working out many policies takes a moment, and so does freeing them: no job waits for either.
-    async fn take_in(&self, stored: Stored, version: i64, started: Instant) {
-        let base = Arc::clone(self.directory.base());
-        let made = spawn_blocking(move || Snapshot::of_tables(&base, stored, version)).await;
-        let snapshot = made.expect("no stored value makes it panic");
-        announce(&snapshot, &self.directory.current(), started.elapsed());
-        let before = self.directory.replace(snapshot);
-        drop(spawn_blocking(move || drop(before)));
-    }
-}
-
-/// Each change of any account has all of them read: what was told of the others is not told again.
-fn announce(snapshot: &Snapshot, before: &Snapshot, took: Duration) {
-    tracing::debug!(
-        accounts = snapshot.len(),
-        version = snapshot.version(),
-        ?took,
-        "the accounts have been read"
-    );
-    let mut faults = snapshot.new_faults(before);
-    for (account, why) in faults.by_ref().take(MOST_NAMED) {
-        tracing::error!(%account, why, "an account's quiet hours cannot be read; nothing of it is sent until `lanekeeper account set` mends them");
-    }
-    let more = faults.count();
-    if more > 0 {
-        tracing::error!(
-            more,
-            "as many further accounts have quiet hours that cannot be read"
-        );
     }
 }

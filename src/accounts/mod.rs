@@ -1,12 +1,15 @@
 //! What is known of accounts: what operators have laid down for each, and for those who receive.
 //!
 //! Budgets, caps, ceilings and quiet hours are read as a whole and kept in memory ([`Directory`]);
-//! opt-outs and holds are asked for anew with each batch of jobs ([`facts()`]).
+//! opt-outs and holds are asked for anew with each batch of jobs ([`facts()`]). The keys of the HTTP
+//! API are read as a whole as well ([`keys`]).
 
 mod directory;
 mod facts;
 mod hold_kind;
+mod keep;
 mod keeper;
+pub mod keys;
 mod policy;
 mod quiet_policy;
 mod reading;
@@ -17,6 +20,6 @@ pub mod tables;
 pub use directory::Directory;
 pub use facts::facts;
 pub use hold_kind::{HoldKind, hold_name, parse_hold};
-pub use keeper::keep;
+pub use keep::keep;
 pub use policy::{AccountPolicy, CapRule};
 pub use quiet_policy::{QuietAction, QuietPolicy, StoredWindows};

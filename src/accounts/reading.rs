@@ -8,7 +8,7 @@ use super::stored::{AccountRow, CapRow, CeilingRow, Stored};
 use crate::settings::UnknownAccount;
 
 /// What is read must be of one moment. Reading it takes longer than a question about jobs may.
-const BEGIN: &str =
+pub(super) const BEGIN: &str =
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = '30s'";
 
 /// After so many rows the thread is left to others for a moment: a large directory must not hold up
@@ -69,7 +69,8 @@ async fn ceilings(connection: &mut PgConnection, stored: &mut Stored) -> sqlx::R
     each(rows.fetch(connection), |row| stored.add_ceiling(row)).await
 }
 
-async fn each<Row>(
+/// Hands on row by row.
+pub(super) async fn each<Row>(
     mut rows: impl Stream<Item = sqlx::Result<Row>> + Unpin,
     mut add: impl FnMut(Row),
 ) -> sqlx::Result<()> {

@@ -12,6 +12,7 @@ pub mod enqueue;
 mod escape;
 pub mod explain;
 pub mod hold;
+pub mod key;
 pub mod migrate;
 mod pipeline;
 mod progress;
@@ -88,6 +89,8 @@ enum Command {
     Ceiling(ceiling::Args),
     /// Lay down who must not be written to.
     Suppression(suppression::Args),
+    /// Make and revoke the keys by which programs are let in to the HTTP API.
+    Key(key::Args),
     /// Hold back an account, campaign, journey or batch until it is resumed.
     Pause(hold::PauseArgs),
     /// Let go on what is paused.
@@ -149,6 +152,7 @@ pub fn main(
         (Command::Suppression(args), Ok(settings)) => {
             block_on(None, suppression::run(settings, args))
         }
+        (Command::Key(args), Ok(settings)) => block_on(None, key::run(settings, args)),
         (Command::Pause(args), Ok(settings)) => block_on(None, hold::pause(settings, args)),
         (Command::Resume(args), Ok(settings)) => block_on(None, hold::resume(settings, args)),
         (Command::Cancel(args), Ok(settings)) => block_on(None, hold::cancel(settings, args)),

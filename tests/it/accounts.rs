@@ -6,5 +6,6 @@ mod commands;
 mod desk;
 mod facts;
 mod imports;
+mod keys;
 mod mistakes;
 mod spelling;

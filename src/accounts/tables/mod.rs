@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod caps;
 pub mod ceilings;
 pub mod holds;
+pub mod keys;
 pub mod suppressions;
 
 use thiserror::Error;

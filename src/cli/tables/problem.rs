@@ -4,6 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::accounts::keys::NoRandomness;
 use crate::accounts::tables::TableError;
 use crate::batch::{FileError, TableError as TableFileError};
 use crate::cli::stop::Signal;
@@ -33,6 +34,9 @@ pub(in crate::cli) enum Problem {
     /// A signal came.
     #[error("stopped by {}; nothing was written", .0.name())]
     Stopped(Signal),
+    /// No key can be made.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
     /// The result cannot be written.
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
@@ -45,7 +49,7 @@ impl Problem {
             | Self::NoDatabase
             | Self::Usage(_)
             | Self::File(_) => 2,
-            Self::Table(_) | Self::Output(_) => 1,
+            Self::Table(_) | Self::NoRandomness(_) | Self::Output(_) => 1,
             Self::NotThere(_) => 3,
             Self::Stopped(signal) => signal.exit_code(),
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::accounts::QuietAction;
+use crate::accounts::keys::KeyScope;
 use crate::accounts::tables::accounts::{Setting, WindowChange};
 use crate::cli::age;
 use crate::cli::values::channel;
@@ -128,6 +129,11 @@ pub(in crate::cli) fn cap_window(text: &str) -> Result<Duration, String> {
     Ok(window)
 }
 
+/// One thing that a key allows.
+pub(in crate::cli) fn key_scope(text: &str) -> Result<KeyScope, String> {
+    KeyScope::parse(text).ok_or_else(|| "expected one or more of send, read and admin".to_owned())
+}
+
 /// A text that jobs are compared with: the id of a campaign, a service, a category.
 pub(in crate::cli) fn id(text: &str) -> Result<String, String> {
     if text.is_empty() || text.len() > LONGEST || text.chars().any(char::is_control) {
@@ -175,6 +181,7 @@ mod tests {
             (window("sms=21:00-21:00").unwrap_err(), "that differ"),
             (window("sms=").unwrap_err(), "start and an end"),
             (scope("every").unwrap_err(), "all, or one of sms"),
+            (key_scope("").unwrap_err(), "send, read and admin"),
             (cap_name("a b").unwrap_err(), "1 to 64 characters"),
             (cap_limit("0").unwrap_err(), "1 to 10000 messages"),
             (

@@ -10,9 +10,13 @@ const DIGITS: usize = 9;
 
 /// Reads an RFC 3339 instant. Finer fractions than nanoseconds are cut; the last hours of the year
 /// 9999, by which publishers say "never", are taken for the last instant that can be computed with.
+///
+/// Years have four digits. Parsed as they are, texts may have years of six digits with a sign, down
+/// to 9999 BC; PostgreSQL knows none before 4713 BC, and one such instant would fail every statement
+/// that it is in.
 pub(super) fn read_instant(text: &str) -> Option<Timestamp> {
     let text = without_long_fraction(text);
-    if has_wild_offset(&text) {
+    if text.starts_with(['-', '+']) || has_wild_offset(&text) {
         return None;
     }
     text.parse().ok().or_else(|| never(&text))
