@@ -5,9 +5,9 @@
 //! API are read as a whole as well ([`keys`]).
 
 mod directory;
+mod directory_keeper;
 mod facts;
 mod hold_kind;
-mod keep;
 mod keeper;
 pub mod keys;
 mod policy;
@@ -18,8 +18,8 @@ mod stored;
 pub mod tables;
 
 pub use directory::Directory;
+pub use directory_keeper::keep;
 pub use facts::facts;
 pub use hold_kind::{HoldKind, hold_name, parse_hold};
-pub use keep::keep;
 pub use policy::{AccountPolicy, CapRule};
 pub use quiet_policy::{QuietAction, QuietPolicy, StoredWindows};
