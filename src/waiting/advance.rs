@@ -49,7 +49,8 @@ pub(super) async fn hold(
         r#"
         SELECT (extract(epoch FROM released_until - clock_timestamp()) * 1000000)::bigint AS "ahead_us!",
             set_config('idle_in_transaction_session_timeout', $3, true) AS patience,
-            set_config('statement_timeout', $4, true) AS statement_limit
+            set_config('statement_timeout', $4, true) AS statement_limit,
+            set_config('enable_bitmapscan', 'off', true) AS bitmaps
         FROM release_pace WHERE account_id = $1 AND lane = $2
         FOR UPDATE SKIP LOCKED
         "#,

@@ -10,7 +10,7 @@ use super::row::Row;
 pub(super) const MAX_ROWS: usize = 1_000;
 
 /// No further row is chosen when those before it have so many bytes.
-const MAX_BYTES: i64 = 2 << 20;
+pub(super) const MAX_BYTES: i64 = 2 << 20;
 
 /// Rows whose instant has come, the oldest first.
 pub(super) async fn due(
@@ -86,6 +86,7 @@ pub(super) fn fills_a_turn(rows: &[Row]) -> bool {
     rows.len() >= MAX_ROWS || i64::try_from(bytes).is_ok_and(|bytes| bytes >= MAX_BYTES)
 }
 
-fn rows_of(limit: usize) -> i64 {
+/// A limit as the database takes it.
+pub(super) fn rows_of(limit: usize) -> i64 {
     i64::try_from(limit.min(MAX_ROWS)).unwrap_or(i64::MAX)
 }

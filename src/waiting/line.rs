@@ -7,6 +7,7 @@ use std::time::Duration;
 use sqlx::{PgConnection, PgPool, PgTransaction};
 use tokio::time::timeout;
 
+use super::cancelled;
 use crate::domain::{AccountId, Lane};
 
 /// How long one statement of a releaser may take.
@@ -30,6 +31,8 @@ pub(super) struct Calling {
     pub due: bool,
     /// It has rows that wait for a decision.
     pub paused: bool,
+    /// It has rows that wait for an instant and belong to something cancelled.
+    pub cancelled: bool,
     /// How far ahead of its ceiling it has been released. `None`: there is no account of that yet.
     pub ahead: Option<Duration>,
 }
@@ -47,6 +50,10 @@ pub(super) async fn calling(pool: &PgPool) -> Result<BTreeMap<Line, Calling>, sq
         let calling = lines.entry(line).or_default();
         (calling.paused, calling.ahead) = (true, ahead);
     }
+    for (line, ahead) in cancelled::calling(&mut transaction).await? {
+        let calling = lines.entry(line).or_default();
+        (calling.cancelled, calling.ahead) = (true, ahead);
+    }
     transaction.commit().await?;
     Ok(lines)
 }
@@ -60,11 +67,13 @@ pub(super) async fn in_time<T>(
 }
 
 /// Begins to look. Looking may take longer than what a pool allows for other questions: where very
-/// many rows were released and have not been vacuumed away yet, it has to pass them all.
+/// many rows were released and have not been vacuumed away yet, it has to pass them all. Whatever is
+/// looked for, an index has it in order: a bitmap, which reads all of it first, is never wanted.
 pub(super) async fn begin(pool: &PgPool) -> Result<PgTransaction<'static>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let limit = sqlx::query!(
-        "SELECT set_config('statement_timeout', $1, true)",
+        "SELECT set_config('statement_timeout', $1, true) AS statement_limit,
+            set_config('enable_bitmapscan', 'off', true) AS bitmaps",
         STATEMENT_LIMIT
     );
     limit.fetch_one(&mut *transaction).await?;
@@ -72,16 +81,17 @@ pub(super) async fn begin(pool: &PgPool) -> Result<PgTransaction<'static>, sqlx:
 }
 
 /// A line, and how far ahead it is.
-type Found = (Line, Option<Duration>);
+pub(super) type Found = (Line, Option<Duration>);
 
-struct FoundRow {
-    account_id: String,
-    lane: String,
-    ahead_us: Option<i64>,
+/// The same as the database gives it.
+pub(super) struct FoundRow {
+    pub account_id: String,
+    pub lane: String,
+    pub ahead_us: Option<i64>,
 }
 
 impl FoundRow {
-    fn read(self) -> Result<Found, sqlx::Error> {
+    pub(super) fn read(self) -> Result<Found, sqlx::Error> {
         let account = AccountId::parse(&self.account_id);
         let account = account.map_err(|error| sqlx::Error::Decode(error.into()))?;
         let lane = Lane::parse(&self.lane)

@@ -10,6 +10,7 @@
 //! seconds: what waits, waits here, and not in the broker.
 
 mod advance;
+mod cancelled;
 mod census;
 mod choose;
 mod groups;

@@ -11,6 +11,7 @@ use sqlx::PgPool;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::cancelled;
 use super::census;
 use super::line::{self, Calling, Line, in_time};
 use super::serve::{CeilingOf, Served, Service};
@@ -31,7 +32,7 @@ const REST: u32 = 4;
 /// waiting. Each needs a connection meanwhile, and one is left to others.
 const TURNS_AT_ONCE: u32 = 4;
 
-/// How often the waiting jobs are counted.
+/// How often the waiting jobs are counted, and what is done is forgotten.
 const CENSUS: Duration = Duration::from_secs(15);
 
 /// What a publish may take beyond the time that its confirms are waited for.
@@ -140,7 +141,7 @@ impl<B: Broker> Releaser<B> {
         }
     }
 
-    /// Looks for work, and now and then counts what waits.
+    /// Looks for work, and now and then counts what waits and tidies up.
     async fn look(&mut self) -> Result<BTreeMap<Line, Calling>, sqlx::Error> {
         let Service {
             pool, telemetry, ..
@@ -148,6 +149,7 @@ impl<B: Broker> Releaser<B> {
         if self.counted.is_none_or(|at| at.elapsed() >= CENSUS) {
             self.counted = Some(Instant::now());
             count(pool, telemetry).await;
+            forget_ended(pool).await;
         }
         line::calling(pool).await
     }
@@ -223,6 +225,14 @@ async fn count(pool: &PgPool, telemetry: &Telemetry) {
             let why = explain(&error);
             tracing::debug!(why, "the waiting jobs could not be counted");
         }
+    }
+}
+
+/// Nothing depends on this either: holds that are not forgotten are looked after a little longer.
+async fn forget_ended(pool: &PgPool) {
+    if let Err(error) = cancelled::forget_ended(pool).await {
+        let why = explain(&error);
+        tracing::debug!(why, "cancellations that are done could not be noted");
     }
 }
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::advance;
 use super::groups;
 use super::line::{self, Calling, Line, in_time};
-use super::turn::{Plan, Turn};
+use super::turn::{Plan, Source, Turn};
 use crate::dispatch::ports::Broker;
 use crate::domain::{AccountId, Lane};
 use crate::postgres::records_error;
@@ -53,10 +53,18 @@ pub(super) struct Served {
 struct MayGo {
     /// Rows whose instant has come.
     due: bool,
+    /// Rows that belong to something cancelled.
+    cancelled: bool,
     /// The groups of paused rows.
     groups: Vec<String>,
     /// Where the next look at its groups begins.
     place: Option<String>,
+}
+
+impl MayGo {
+    fn is_nothing(&self) -> bool {
+        !self.due && !self.cancelled && self.groups.is_empty()
+    }
 }
 
 impl<B: Broker> Service<B> {
@@ -118,17 +126,20 @@ impl<B: Broker> Service<B> {
         }
         let sendable = ceiling > 0;
         let asking = self.ask(line, calling, sendable, served.place.take(), &mut rng);
-        let may_go = in_time(asking).await?;
-        served.place = may_go.place;
-        if !may_go.due && may_go.groups.is_empty() {
+        let mut may_go = in_time(asking).await?;
+        served.place = may_go.place.take();
+        if may_go.is_nothing() {
             return Ok(Turn::default());
         }
+        let mut order = Source::ALL;
+        rng.shuffle(&mut order);
         let plan = Plan {
             line: line.clone(),
             ahead: calling.ahead,
             due: may_go.due,
             resumed: may_go.groups,
-            due_first: rng.bool(),
+            cancelled: may_go.cancelled,
+            order,
             per_second,
             publish_limit: self.publish_limit,
         };
@@ -146,6 +157,7 @@ impl<B: Broker> Service<B> {
     ) -> Result<MayGo, sqlx::Error> {
         let mut may_go = MayGo {
             due: calling.due && sendable,
+            cancelled: calling.cancelled,
             ..MayGo::default()
         };
         if sendable && !calling.paused {

@@ -6,10 +6,26 @@ use sqlx::{PgConnection, PgPool, PgTransaction};
 use tokio::time::timeout;
 
 use super::advance;
+use super::cancelled;
 use super::choose::{self, MAX_ROWS};
 use super::line::{Line, in_time};
 use super::row::Row;
 use crate::dispatch::ports::{Broker, Requeue};
+
+/// What rows may go for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Their instant has come.
+    Due,
+    /// They were paused, and are no longer.
+    Resumed,
+    /// They wait for an instant, but something that they belong to is cancelled.
+    Cancelled,
+}
+
+impl Source {
+    pub(super) const ALL: [Self; 3] = [Self::Due, Self::Resumed, Self::Cancelled];
+}
 
 /// What is to be released of a line.
 pub(super) struct Plan {
@@ -20,8 +36,10 @@ pub(super) struct Plan {
     pub due: bool,
     /// The groups of paused rows that may go.
     pub resumed: Vec<String>,
-    /// Which of both has the first choice.
-    pub due_first: bool,
+    /// Whether rows may go that belong to something cancelled.
+    pub cancelled: bool,
+    /// Who has the first choice, and who takes what is left.
+    pub order: [Source; 3],
     /// Jobs per second.
     pub per_second: u32,
     /// How long the publish may take. It has a limit of its own: given up any earlier, jobs that were
@@ -92,10 +110,10 @@ impl Plan {
         };
         let room = advance::room(ahead, self.per_second).min(MAX_ROWS);
         let mut rows = Vec::new();
-        for due in [self.due_first, !self.due_first] {
+        for source in self.order {
             let left = room - rows.len();
             if left > 0 {
-                rows.extend(self.choose_of(connection, due, left).await?);
+                rows.extend(self.choose_of(connection, source, left).await?);
             }
         }
         Ok(rows)
@@ -104,13 +122,17 @@ impl Plan {
     async fn choose_of(
         &self,
         connection: &mut PgConnection,
-        due: bool,
+        source: Source,
         limit: usize,
     ) -> Result<Vec<Row>, sqlx::Error> {
-        match due {
-            true if self.due => choose::due(connection, &self.line, limit).await,
-            false if !self.resumed.is_empty() => {
-                choose::resumed(connection, &self.line, &self.resumed, limit).await
+        let line = &self.line;
+        match source {
+            Source::Due if self.due => choose::due(connection, line, limit).await,
+            Source::Resumed if !self.resumed.is_empty() => {
+                choose::resumed(connection, line, &self.resumed, limit).await
+            }
+            Source::Cancelled if self.cancelled => {
+                cancelled::choose(connection, line, self.due, limit).await
             }
             _ => Ok(Vec::new()),
         }

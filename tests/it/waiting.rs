@@ -1,6 +1,7 @@
 //! Jobs that wait in PostgreSQL, and their release.
 
 mod broker;
+mod cancelled;
 mod keep;
 mod measured;
 mod paused;

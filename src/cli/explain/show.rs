@@ -50,14 +50,8 @@ fn waits(rows: &mut Rows, wait: &Wait, now: Timestamp) {
         None => "for a decision".to_owned(),
     };
     rows.row("waits", &format!("{due}, because of {}", wait.reason));
-    if wait.due_at.is_none() {
-        let holds = if wait.holds.is_empty() {
-            "none any more: it goes within two seconds, at its ceiling's rate".to_owned()
-        } else {
-            wait.holds.join(", ")
-        };
-        rows.row("holds", &holds);
-    }
+    rows.row_if("holds", holds(wait).as_deref());
+    rows.row_if("expires", expiry(wait, now).as_deref());
     rows.row_if("since", wait.since.as_deref());
     rows.row("lane", &wait.lane);
     let scopes = [&wait.campaign_id, &wait.journey_id, &wait.batch_id];
@@ -70,6 +64,34 @@ fn waits(rows: &mut Rows, wait: &Wait, now: Timestamp) {
             times(wait.sheds, "shed", "sheds")
         ),
     );
+}
+
+/// Holds on what it belongs to. None are worth a word where the job waits for their end.
+fn holds(wait: &Wait) -> Option<String> {
+    if wait.holds.is_empty() {
+        let none = "none any more: it goes within two seconds, at its ceiling's rate";
+        return wait.due_at.is_none().then(|| none.to_owned());
+    }
+    let mut holds = wait.holds.join(", ");
+    if wait.holds.iter().any(|hold| hold.ends_with(": cancelled")) {
+        holds += "; it ends as cancelled, at its ceiling's rate";
+    }
+    Some(holds)
+}
+
+/// When the job becomes worthless, and what follows from that.
+fn expiry(wait: &Wait, now: Timestamp) -> Option<String> {
+    let expires = wait.expires_at.as_deref()?;
+    let instant = |text: &str| text.parse::<Timestamp>().ok();
+    let (at, due) = (instant(expires), wait.due_at.as_deref().map(instant));
+    let consequence = if at <= Some(now) || due.is_some_and(|due| due >= at) {
+        "; it ends as expired, but not before it is released"
+    } else if due.is_none() {
+        "; released later than that, it ends as expired"
+    } else {
+        ""
+    };
+    Some(format!("{expires}{consequence}"))
 }
 
 /// What is left of the wait, or that it is over.

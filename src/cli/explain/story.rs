@@ -68,6 +68,8 @@ pub(super) struct Wait {
     /// None: when it is decided.
     pub due_at: Option<String>,
     pub since: Option<String>,
+    /// When it becomes worthless: it ends as expired if it is released later than that.
+    pub expires_at: Option<String>,
     pub attempts: i32,
     pub sheds: i32,
     pub campaign_id: Option<String>,
@@ -78,15 +80,19 @@ pub(super) struct Wait {
 }
 
 impl Story {
-    pub(super) fn of(id: &JobId, ends: Vec<Entry>, waiting: Vec<Waiting>) -> Self {
+    pub(super) fn of(
+        id: &JobId,
+        ends: Vec<Entry>,
+        waiting: Vec<(Waiting, Option<Timestamp>)>,
+    ) -> Self {
         let mut jobs: BTreeMap<String, JobStory> = BTreeMap::new();
         for end in ends {
             let job = jobs.entry(end.account_id.clone()).or_default();
             job.ends.push(End::of(end));
         }
-        for waiting in waiting {
+        for (waiting, expires) in waiting {
             let job = jobs.entry(waiting.account_id.clone()).or_default();
-            job.waits.push(Wait::of(waiting));
+            job.waits.push(Wait::of(waiting, expires));
         }
         let named = |(account_id, job)| JobStory { account_id, ..job };
         Self {
@@ -132,8 +138,9 @@ impl End {
 }
 
 impl Wait {
-    fn of(waiting: Waiting) -> Self {
+    fn of(waiting: Waiting, expires: Option<Timestamp>) -> Self {
         Self {
+            expires_at: expires.map(|at| format!("{at:.3}")),
             due_at: waiting.due_ms.and_then(instant),
             since: instant(waiting.since_ms),
             lane: waiting.lane,

@@ -167,6 +167,59 @@ async fn a_job_that_waits_says_for_what() {
 }
 
 #[tokio::test]
+async fn a_job_that_waits_names_the_holds_on_it_whatever_it_waits_for() {
+    let database = TestDatabase::create().await;
+    let due = Timestamp::now() + std::time::Duration::from_secs(7_300);
+    let later = waiting("later", "acme", WaitReason::NotBefore, Due::At(due));
+    keep(database.pool(), &[later]).await.unwrap();
+    let environment = database_of(&database);
+    let shown = text(&explain(&["later"], &environment).await.stdout);
+    assert!(!shown.contains("holds"), "{shown}");
+    for (state, consequence) in [("paused", ""), ("cancelled", "; it ends as cancelled")] {
+        database
+            .execute(&format!(
+                "DELETE FROM holds; INSERT INTO holds VALUES ('acme', 'campaign', 'spring', '{state}')"
+            ))
+            .await;
+        let shown = text(&explain(&["later"], &environment).await.stdout);
+        let says = format!("holds         campaign spring: {state}{consequence}");
+        assert!(shown.contains(&says), "{shown}");
+        assert!(shown.contains("(in 2 h), because of not_before"), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_waits_says_when_it_expires_and_what_follows() {
+    let database = TestDatabase::create().await;
+    let instant = |seconds: i64| Timestamp::now() + jiff::SignedDuration::from_secs(seconds);
+    let table = [
+        ("over", Due::Resumed, -5, "but not before it is released"),
+        ("paused", Due::Resumed, 600, "released later than that"),
+        ("before", Due::At(instant(900)), 600, "but not before"),
+        ("after", Due::At(instant(300)), 600, ""),
+    ];
+    for (id, due, expires, says) in table {
+        let expires = format!("{:.3}", instant(expires));
+        let mut one = waiting(id, "acme", WaitReason::Paused, due);
+        one.payload = Payload::new(format!(
+            r#"{{"id": "{id}", "account_id": "acme", "channel": "sms", "to": "+447700900123",
+                "expires_at": "{expires}"}}"#
+        ));
+        keep(database.pool(), &[one]).await.unwrap();
+        let (json, _) = as_json(&[id], &database_of(&database)).await;
+        assert_eq!(json["jobs"][0]["waits"][0]["expires_at"], expires);
+        let shown = text(&explain(&[id], &database_of(&database)).await.stdout);
+        let line = shown.lines().find(|line| line.starts_with("expires"));
+        let line = line.unwrap_or_else(|| panic!("{id}: {shown}"));
+        assert!(
+            line.contains(&expires) && line.contains(says),
+            "{id}: {line}"
+        );
+        assert_eq!(line.contains(';'), !says.is_empty(), "{id}: {line}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_known_has_an_exit_code_and_says_what_it_may_mean() {
     let database = TestDatabase::create().await;
     let environment = database_of(&database);

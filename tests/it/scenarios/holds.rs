@@ -220,3 +220,33 @@ async fn highest(watches: Vec<CounterWatch>) -> u64 {
     }
     highest
 }
+
+/// A deferred job must have its end while the cancellation stands: by its instant somebody may have
+/// lifted it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deferred_job_that_is_cancelled_ends_before_it_is_due() {
+    let (scene, database) = Scene::with_database("cancelled").await;
+    let records = Records::of(database.pool());
+    let cluster = Cluster::start(1, &scene.config).await;
+    let at = (jiff::Timestamp::now() + 3_600 * SECOND).to_string();
+    let later = |id, batch| {
+        let offer = Offer::marketing("acme", id).with("not_before", &*at);
+        offer.with("batch_id", batch)
+    };
+    let jobs = [later("wrong", "wrong-prices"), later("right", "right-ones")];
+    scene.publisher().await.publish_all(&jobs).await;
+    let both_wait = async || records.waiting().await == 2;
+    eventually("both wait", 10 * SECOND, both_wait).await;
+
+    let cancel = "INSERT INTO holds VALUES ('acme', 'batch', 'wrong-prices', 'cancelled')";
+    records.commit(cancel).await;
+    records.await_entries(1, 10 * SECOND).await;
+    records.commit("DELETE FROM holds").await;
+    assert_eq!(records.ended("cancelled", "").await, 1);
+    assert_eq!(records.waits("acme", "right").await.len(), 1);
+    assert_eq!(records.waiting().await, 1);
+    scene.assert_drained().await;
+    assert_eq!(scene.stub.count(), 0);
+    cluster.stop().await;
+    scene.end().await;
+}

@@ -84,7 +84,7 @@ async fn what_was_due_first_goes_first() {
 
 /// From any publish to any later one: no more than the ceiling lets through meanwhile, and in the
 /// two seconds that may be ahead.
-fn assert_pace(calls: &[Call], per_second: u32) {
+pub fn assert_pace(calls: &[Call], per_second: u32) {
     for (place, first) in calls.iter().enumerate() {
         let mut jobs = 0;
         for last in &calls[place..] {
