@@ -3,9 +3,10 @@
 //! Rounds alternate, because a machine's speed drifts: in each, a bare loop of the same client
 //! library (consume, acknowledge with `multiple` per batch) drains a quorum queue, and then a real
 //! worker process (unlimited budget, sandbox carrier, no outcome events) drains its transactional
-//! queue, both preloaded with the same jobs. Then a worker with the whole chain does the same: a
-//! database with 100 accounts and 500,000 opt-outs, quiet hours, a frequency cap, a ceiling of the
-//! sender and one of the service for every job, and a row in the ledger for each.
+//! queue, both preloaded with the same jobs. Then a worker with the whole chain does the same, beside
+//! a bare loop with its jobs, which are longer: a database with 100 accounts and 500,000 opt-outs,
+//! quiet hours, a frequency cap, a ceiling of the sender and one of the service for every job, and a
+//! row in the ledger for each.
 //! Options: `--quick`, `--jobs N`, `--rounds N`, `--only-chain` (to look at the chain with a
 //! profiler).
 #![allow(
@@ -25,11 +26,12 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use lapin::options::{
-    BasicAckOptions, BasicConsumeOptions, BasicQosOptions, ExchangeDeclareOptions,
-    ExchangeDeleteOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
+    BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions,
+    ConfirmSelectOptions, ExchangeDeclareOptions, ExchangeDeleteOptions, QueueBindOptions,
+    QueueDeclareOptions, QueueDeleteOptions,
 };
 use lapin::types::{AMQPValue, FieldTable};
-use lapin::{Channel, ExchangeKind};
+use lapin::{BasicProperties, Channel, ExchangeKind};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -44,6 +46,8 @@ const PREFETCH: u16 = 4_000;
 /// Calls of the carrier at one time: a job has its slot while the gates and the meter are asked about
 /// it, so that fewer would make the worker wait for its own answers.
 const MAX_IN_FLIGHT: u16 = 8_000;
+/// Publishes that may be unconfirmed at a time.
+const OUTSTANDING: usize = 500;
 /// Deliveries per acknowledgement of the bare loop.
 const BARE_BATCH: usize = 100;
 /// Between two looks at the worker's counter. Each look costs the worker a page of metrics: at every
@@ -77,6 +81,7 @@ async fn main() {
     let options = Options::read();
     let mut bare = Vec::new();
     let mut worker = Vec::new();
+    let mut bare_chain = Vec::new();
     let mut chain = Vec::new();
     let database = chain::database().await;
     if options.only_chain {
@@ -86,34 +91,36 @@ async fn main() {
         return;
     }
     println!(
-        "{:>5} {:>12} {:>12} {:>12}",
-        "round", "bare/s", "worker/s", "chain/s"
+        "{:>5} {:>12} {:>12} {:>12} {:>12}",
+        "round", "bare/s", "worker/s", "bare/s", "chain/s"
     );
     for round in 1..=options.rounds {
-        bare.push(bare_round(options.jobs).await);
+        bare.push(bare_round(&bodies(options.jobs)).await);
         worker.push(worker_round(options.jobs).await);
+        bare_chain.push(bare_round(&chain::bodies(options.jobs)).await);
         chain.push(chain::round(&database, options.jobs).await);
         println!(
-            "{round:>5} {:>12.0} {:>12.0} {:>12.0}",
+            "{round:>5} {:>12.0} {:>12.0} {:>12.0} {:>12.0}",
             bare[round - 1],
             worker[round - 1],
+            bare_chain[round - 1],
             chain[round - 1],
         );
     }
-    report(&options, &bare, &worker, &chain);
+    report(&options, [&bare, &worker], [&bare_chain, &chain]);
 }
 
 /// Jobs per second of the bare loop, from its first delivery until the broker has read its last
 /// acknowledgement.
-async fn bare_round(jobs: usize) -> f64 {
+async fn bare_round(bodies: &[Vec<u8>]) -> f64 {
+    let jobs = bodies.len();
     let queue = unique_prefix("bench-bare");
     let url = amqp_url();
     let connection = connection(&url).await;
     let channel = connection.create_channel().await.unwrap();
     declare_queue(&channel, &queue, false).await;
     bind_exchange(&channel, &queue).await;
-    let publisher = Publisher::connect(&url, &queue).await;
-    publisher.publish_all(&offers(jobs)).await;
+    publish(&format!("{queue}.send"), bodies, |_| String::new()).await;
 
     channel
         .basic_qos(PREFETCH, BasicQosOptions::default())
@@ -237,6 +244,36 @@ async fn count_dispatched(worker: &Worker) -> usize {
     usize::try_from(count).expect("few enough")
 }
 
+/// Publishes bodies, with the key of each one's place, and waits until all are confirmed.
+async fn publish(exchange: &str, bodies: &[Vec<u8>], key: impl Fn(usize) -> String) {
+    let connection = connection(&amqp_url()).await;
+    let channel = connection.create_channel().await.unwrap();
+    let confirming = channel.confirm_select(ConfirmSelectOptions::default());
+    confirming.await.unwrap();
+    let mut place = 0;
+    for window in bodies.chunks(OUTSTANDING) {
+        let mut confirms = Vec::with_capacity(window.len());
+        for body in window {
+            let publishing = channel.basic_publish(
+                exchange.into(),
+                key(place).into(),
+                BasicPublishOptions::default(),
+                body,
+                BasicProperties::default().with_delivery_mode(2),
+            );
+            confirms.push(publishing.await.unwrap());
+            place += 1;
+        }
+        for confirm in confirms {
+            assert!(confirm.await.unwrap().is_ack());
+        }
+    }
+}
+
+fn bodies(jobs: usize) -> Vec<Vec<u8>> {
+    offers(jobs).iter().map(Offer::body).collect()
+}
+
 fn offers(jobs: usize) -> Vec<Offer> {
     Offer::many(jobs, "job", |id| Offer::otp("bench", id))
 }
@@ -269,8 +306,12 @@ fn summary(values: &[f64]) -> serde_json::Value {
     })
 }
 
-fn report(options: &Options, bare: &[f64], worker: &[f64], chain: &[f64]) {
-    for (name, one) in [("the worker", worker), ("the whole chain", chain)] {
+/// Each contestant after the bare loop that it is compared with.
+fn report(options: &Options, [bare, worker]: [&Vec<f64>; 2], [bare_chain, chain]: [&Vec<f64>; 2]) {
+    for (name, bare, one) in [
+        ("the worker", bare, worker),
+        ("the whole chain", bare_chain, chain),
+    ] {
         let ratios: Vec<f64> = one.iter().zip(bare).map(|(w, b)| w / b).collect();
         println!(
             "median {:.0} and {:.0}: {name} reaches {:.2} of the bare loop (rounds: {ratios:.2?})",
@@ -279,7 +320,7 @@ fn report(options: &Options, bare: &[f64], worker: &[f64], chain: &[f64]) {
             median(one) / median(bare),
         );
     }
-    let ratio = |one: &[f64]| (median(one) / median(bare) * 1000.0).round() / 1000.0;
+    let ratio = |one: &[f64], bare: &[f64]| (median(one) / median(bare) * 1000.0).round() / 1000.0;
     let body = json!({
         "jobs": options.jobs,
         "rounds": options.rounds,
@@ -289,9 +330,11 @@ fn report(options: &Options, bare: &[f64], worker: &[f64], chain: &[f64]) {
         "processors": std::thread::available_parallelism().map_or(0, usize::from),
         "bare": summary(bare),
         "worker": summary(worker),
+        "chain_job_bytes": chain::bodies(1)[0].len(),
+        "bare_with_jobs_of_the_chain": summary(bare_chain),
         "chain": summary(chain),
-        "ratio_of_medians": ratio(worker),
-        "chain_ratio_of_medians": ratio(chain),
+        "ratio_of_medians": ratio(worker, bare),
+        "chain_ratio_of_medians": ratio(chain, bare_chain),
     });
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
     let folder = std::path::Path::new(&target).join("bench");

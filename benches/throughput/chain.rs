@@ -1,20 +1,15 @@
 //! A worker with everything that a database brings.
 
 use deadpool_redis::redis::{Client, cmd};
-use lapin::BasicProperties;
-use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use serde_json::json;
 
 use crate::support::postgres::TestDatabase;
-use crate::support::rabbit::connection;
 use crate::support::worker::{WorkerConfig, declare};
-use crate::support::{amqp_url, redis_url, unique_prefix};
-use crate::{MAX_IN_FLIGHT, PREFETCH, drained_by_a_worker};
+use crate::support::{redis_url, unique_prefix};
+use crate::{MAX_IN_FLIGHT, PREFETCH, drained_by_a_worker, publish};
 
 const ACCOUNTS: usize = 100;
 const OPT_OUTS: usize = 500_000;
-/// Publishes that may be unconfirmed at a time.
-const OUTSTANDING: usize = 500;
 
 /// A database in which every gate has something to look at, and none turns a job away.
 pub async fn database() -> TestDatabase {
@@ -51,7 +46,8 @@ pub async fn round(database: &TestDatabase, jobs: usize) -> f64 {
         .set("OUTCOMES__ENABLED", false)
         .set("DATABASE__URL", database.url());
     declare(&config).await;
-    publish(&prefix, jobs).await;
+    let key = |place| format!("transactional.{}", account(place));
+    publish(&format!("{prefix}.send"), &bodies(jobs), key).await;
     let rate = drained_by_a_worker(&config, &prefix, jobs).await;
     let entered: i64 = sqlx::query_scalar("SELECT count(*) FROM ledger")
         .fetch_one(database.pool())
@@ -90,30 +86,15 @@ async fn remove_keys(prefix: &str) {
     }
 }
 
-async fn publish(prefix: &str, jobs: usize) {
-    let connection = connection(&amqp_url()).await;
-    let channel = connection.create_channel().await.unwrap();
-    let confirming = channel.confirm_select(ConfirmSelectOptions::default());
-    confirming.await.unwrap();
-    let places: Vec<usize> = (0..jobs).collect();
-    for chunk in places.chunks(OUTSTANDING) {
-        let mut confirms = Vec::with_capacity(chunk.len());
-        for place in chunk {
-            let account = format!("bench-{}", place % ACCOUNTS);
-            let body = body(*place, &account);
-            let publishing = channel.basic_publish(
-                format!("{prefix}.send").into(),
-                format!("transactional.{account}").into(),
-                BasicPublishOptions::default(),
-                &body,
-                BasicProperties::default().with_delivery_mode(2),
-            );
-            confirms.push(publishing.await.unwrap());
-        }
-        for confirm in confirms {
-            assert!(confirm.await.unwrap().is_ack());
-        }
-    }
+/// The chain's jobs: every gate has something to look at.
+pub fn bodies(jobs: usize) -> Vec<Vec<u8>> {
+    (0..jobs)
+        .map(|place| body(place, &account(place)))
+        .collect()
+}
+
+fn account(place: usize) -> String {
+    format!("bench-{}", place % ACCOUNTS)
 }
 
 fn body(place: usize, account: &str) -> Vec<u8> {
