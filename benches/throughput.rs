@@ -40,10 +40,10 @@ use support::worker::{Worker, WorkerConfig, declare};
 use support::{amqp_url, unique_prefix};
 
 /// Unsettled deliveries per consumer, in all contestants.
-const PREFETCH: u16 = 2_000;
+const PREFETCH: u16 = 4_000;
 /// Calls of the carrier at one time: a job has its slot while the gates and the meter are asked about
 /// it, so that fewer would make the worker wait for its own answers.
-const MAX_IN_FLIGHT: u16 = 4_000;
+const MAX_IN_FLIGHT: u16 = 8_000;
 /// Deliveries per acknowledgement of the bare loop.
 const BARE_BATCH: usize = 100;
 /// Between two looks at the worker's counter. Each look costs the worker a page of metrics: at every

@@ -372,6 +372,14 @@ impl Telemetry {
         );
     }
 
+    /// The ledger's partitions cannot be looked after; why, in plain words.
+    pub fn ledger_is_not_kept_up(&self, why: &str) {
+        tracing::warn!(
+            why,
+            "the ledger's partitions cannot be made or dropped; trying again each minute"
+        );
+    }
+
     /// The ledger gets no further partitions, because too many rows have none.
     pub fn ledger_is_crowded(&self) {
         tracing::warn!(
@@ -447,6 +455,15 @@ impl Telemetry {
     /// Entries are lost to the ledger.
     pub fn ledger_lost(&self, entries: u64) {
         self.counts.ledger_lost.fetch_add(entries, Relaxed);
+    }
+
+    /// Entries are lost to the ledger, because the database cannot take what is in them.
+    pub fn ledger_refused(&self, entries: u64) {
+        self.ledger_lost(entries);
+        tracing::warn!(
+            entries,
+            "the ledger has left out what the database cannot take"
+        );
     }
 
     /// Whose counter decides now.

@@ -104,6 +104,7 @@ impl Memory {
             database.pool().clone(),
             broker,
             Arc::new(ceiling),
+            settings.amqp.confirm_timeout,
             telemetry.clone(),
             fastrand::Rng::new(),
         );

@@ -1,8 +1,10 @@
 //! The ledger's entries, and what happens to them while it does not keep up.
 //!
-//! A marketing job stays unacknowledged until its entry is written; the lane stops taking jobs
-//! meanwhile. A transactional job does not wait: its entry is kept here, in a buffer with a bound,
-//! and what finds no room there is lost to the ledger and counted.
+//! A job that was sent, and a transactional one whatever its end, does not wait for the ledger: its
+//! entry is kept here, in a buffer with a bound. Were a job that was sent left unacknowledged, the
+//! broker would deliver it again when its claim has long been forgotten and no entry tells of it.
+//! The other marketing jobs stay unacknowledged until their entries are written, and their lane
+//! takes no jobs meanwhile.
 
 use std::collections::VecDeque;
 use std::iter::zip;
@@ -11,9 +13,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::ports::{Ended, Receipt, Records};
-use super::settle::Settlement;
-use crate::domain::Lane;
+use super::ports::{Ended, Receipt, Records, RecordsError};
+use crate::domain::{Lane, Outcome};
 use crate::telemetry::Telemetry;
 
 /// How long writing may take before the ledger counts as not keeping up.
@@ -31,8 +32,10 @@ pub(super) struct Books<R> {
     telemetry: Telemetry,
     /// Entries of acknowledged jobs.
     buffer: VecDeque<Ended>,
-    /// Jobs that are not acknowledged before they are entered.
-    unwritten: VecDeque<Settlement>,
+    /// Entries of jobs that are not acknowledged before they are written.
+    unwritten: VecDeque<Ended>,
+    /// The receipts of those jobs, in the same order.
+    receipts: VecDeque<Receipt>,
     /// When the next try is due, while the ledger does not keep up.
     behind: Option<Instant>,
 }
@@ -45,6 +48,7 @@ impl<R: Records> Books<R> {
             telemetry,
             buffer: VecDeque::new(),
             unwritten: VecDeque::new(),
+            receipts: VecDeque::new(),
             behind: None,
         }
     }
@@ -59,58 +63,71 @@ impl<R: Records> Books<R> {
         self.behind
     }
 
+    /// How many entries wait for the ledger.
+    pub fn left(&self) -> usize {
+        self.buffer.len() + self.unwritten.len()
+    }
+
     /// Enters jobs; false when they are not written. While earlier ones wait, nothing is tried.
     pub async fn write(&mut self, ended: &[Ended]) -> bool {
         if !self.records.exist() {
             return true;
         }
-        self.keep_up() && self.try_to_write(ended).await
+        self.keep_up() && {
+            let written = write_what_fits(&*self.records, ended).await;
+            self.note(written)
+        }
     }
 
     /// Keeps what could not be written, and says which jobs may be acknowledged all the same.
-    pub fn put_off(&mut self, receipts: Vec<Receipt>, ended: Vec<Ended>) -> Vec<Settlement> {
+    pub fn put_off(&mut self, receipts: Vec<Receipt>, ended: Vec<Ended>) -> Vec<Receipt> {
         let mut done = Vec::new();
         for (receipt, ended) in zip(receipts, ended) {
-            if ended.head.lane == Lane::Transactional {
-                self.buffer(ended.clone());
-                done.push(Settlement { receipt, ended });
+            let has_room = self.buffer.len() < BUFFER;
+            let was_sent = ended.outcome == Outcome::Dispatched;
+            if ended.head.lane == Lane::Transactional || (was_sent && has_room) {
+                count(&self.telemetry, &ended);
+                done.push(receipt);
+                if has_room {
+                    self.buffer.push_back(ended);
+                } else {
+                    self.telemetry.ledger_lost(1);
+                }
             } else {
-                self.unwritten.push_back(Settlement { receipt, ended });
+                self.unwritten.push_back(ended);
+                self.receipts.push_back(receipt);
             }
         }
         self.tell();
         done
     }
 
-    /// Tries again, and says which jobs may be acknowledged now.
-    pub async fn catch_up(&mut self) -> Vec<Settlement> {
-        let mut done = Vec::new();
-        while !self.buffer.is_empty() {
-            let count = self.buffer.len().min(BATCH);
-            let batch: Vec<Ended> = self.buffer.drain(..count).collect();
-            if !self.try_to_write(&batch).await {
-                batch
-                    .into_iter()
-                    .rev()
-                    .for_each(|one| self.buffer.push_front(one));
-                return done;
-            }
-            self.tell();
+    /// Tries again, with one batch, so that new ends need not wait for all the old ones. Says which
+    /// jobs may be acknowledged now; the next try is due at once while more is left.
+    pub async fn catch_up(&mut self) -> Vec<Receipt> {
+        let of_acknowledged = !self.buffer.is_empty();
+        let waiting = if of_acknowledged {
+            &self.buffer
+        } else {
+            &self.unwritten
+        };
+        let (batch, _) = waiting.as_slices();
+        let batch = &batch[..batch.len().min(BATCH)];
+        let size = batch.len();
+        let written = write_what_fits(&*self.records, batch).await;
+        if !self.note(written) {
+            return Vec::new();
         }
-        while !self.unwritten.is_empty() {
-            let count = self.unwritten.len().min(BATCH);
-            let batch: Vec<Settlement> = self.unwritten.drain(..count).collect();
-            let ended: Vec<Ended> = batch.iter().map(|one| one.ended.clone()).collect();
-            if !self.try_to_write(&ended).await {
-                batch
-                    .into_iter()
-                    .rev()
-                    .for_each(|one| self.unwritten.push_front(one));
-                return done;
+        let done = if of_acknowledged {
+            self.buffer.drain(..size);
+            Vec::new()
+        } else {
+            for ended in self.unwritten.drain(..size) {
+                count(&self.telemetry, &ended);
             }
-            done.extend(batch);
-        }
-        self.behind = None;
+            self.receipts.drain(..size).collect()
+        };
+        self.behind = (self.left() > 0).then(Instant::now);
         self.tell();
         done
     }
@@ -123,27 +140,47 @@ impl<R: Records> Books<R> {
         }
     }
 
-    async fn try_to_write(&mut self, ended: &[Ended]) -> bool {
-        let written = matches!(
-            timeout(PATIENCE, self.records.write(ended)).await,
-            Ok(Ok(()))
-        );
-        if !written {
-            self.behind = Some(Instant::now() + TRY_AGAIN);
+    /// What a try has come to: whether it is done.
+    fn note(&mut self, written: Option<u64>) -> bool {
+        match written {
+            Some(0) => {}
+            Some(unfit) => self.telemetry.ledger_refused(unfit),
+            None => self.behind = Some(Instant::now() + TRY_AGAIN),
         }
-        written
-    }
-
-    fn buffer(&mut self, ended: Ended) {
-        if self.buffer.len() < BUFFER {
-            self.buffer.push_back(ended);
-        } else {
-            self.telemetry.ledger_lost(1);
-        }
+        written.is_some()
     }
 
     fn tell(&self) {
-        self.telemetry
-            .ledger(self.keep_up(), self.buffer.len() + self.unwritten.len());
+        self.telemetry.ledger(self.keep_up(), self.left());
     }
 }
+
+/// Writes entries. One that the database cannot take must not keep out those beside it, now and in
+/// each later try: whatever does not fit is looked for in halves and left out. Gives how many were;
+/// nothing when the ledger does not keep up.
+async fn write_what_fits<R: Records>(records: &R, ended: &[Ended]) -> Option<u64> {
+    let mut unfit = 0;
+    let mut parts = vec![ended];
+    while let Some(part) = parts.pop() {
+        match timeout(PATIENCE, records.write(part)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(RecordsError::Unfit)) if part.len() > 1 => {
+                let (first, second) = part.split_at(part.len() / 2);
+                parts.extend([second, first]);
+            }
+            Ok(Err(RecordsError::Unfit)) => unfit += 1,
+            Ok(Err(_)) | Err(_) => return None,
+        }
+    }
+    Some(unfit)
+}
+
+/// Counts the end of a job, once.
+pub(super) fn count(telemetry: &Telemetry, ended: &Ended) {
+    if !ended.repeated {
+        telemetry.settled(ended.head.lane, ended.outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests;

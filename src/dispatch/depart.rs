@@ -9,12 +9,16 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::in_hand::{Departure, InHand};
-use super::ports::{Broker, DeadLetter, Receipt, Records, Route, WaitingJob};
+use super::ports::{Broker, DeadLetter, Receipt, Records, RecordsError, Route, WaitingJob};
 use crate::domain::{Lane, Outcome};
 use crate::telemetry::Telemetry;
 
 /// The most messages that are published in one go.
 const BATCH: usize = 256;
+
+/// No further job goes into the same statement when those before it have so many bytes: more of them
+/// would take the database longer than it is given.
+const STATEMENT_BYTES: usize = 2 << 20;
 
 /// Something on its way out.
 #[derive(Debug)]
@@ -94,28 +98,44 @@ impl<B: Broker, R: Records> Departures<B, R> {
         here
     }
 
-    /// Writes down jobs that wait, and only then lets go of their messages.
+    /// Writes down jobs that wait, part by part, and lets go of the messages of each part when it is
+    /// written.
     async fn keep(&self, jobs: Vec<(InHand, Departure)>) -> Vec<Departing> {
-        let waiting: Vec<_> = jobs.iter().filter_map(as_waiting).collect();
-        if waiting.is_empty() {
-            return Vec::new();
+        let mut here = Vec::new();
+        let mut parts = parts(jobs).into_iter();
+        for part in parts.by_ref() {
+            let Err((part, error)) = self.keep_part(part).await else {
+                continue;
+            };
+            here.extend(part);
+            // An error that belongs to a job of this part says nothing of the others.
+            if error != RecordsError::Failed {
+                break;
+            }
         }
-        if self.records.keep(&waiting).await.is_err() {
-            let here = jobs.into_iter().map(|(job, why)| Departing::Job(job, why));
-            return here.collect();
+        here.extend(parts.flatten());
+        let here = here.into_iter().map(|(job, why)| Departing::Job(job, why));
+        here.collect()
+    }
+
+    async fn keep_part(&self, part: Part) -> Result<(), (Part, RecordsError)> {
+        let waiting: Vec<_> = part.iter().filter_map(as_waiting).collect();
+        if let Err(error) = self.records.keep(&waiting).await {
+            return Err((part, error));
         }
-        for (job, why) in &jobs {
+        for (job, why) in &part {
             self.count(job.lane(), why);
         }
-        let gone = jobs.into_iter().map(|(job, _)| job.receipt).collect();
+        let gone = part.into_iter().map(|(job, _)| job.receipt).collect();
         self.broker.acknowledge(gone);
-        Vec::new()
+        Ok(())
     }
 
     fn count(&self, lane: Lane, why: &Departure) {
         match why {
             Departure::Shed(limit) => self.telemetry.shed(lane, *limit),
             Departure::Park => self.telemetry.parked(lane),
+            Departure::Astray => {}
             Departure::Wait(reason, _) => self.telemetry.waits(lane, *reason),
         }
     }
@@ -148,6 +168,27 @@ impl<B: Broker, R: Records> Departures<B, R> {
     }
 }
 
+/// Jobs that are written down together.
+type Part = Vec<(InHand, Departure)>;
+
+/// Cuts jobs into parts that the database takes in one go.
+fn parts(jobs: Vec<(InHand, Departure)>) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut room = 0;
+    for (job, why) in jobs {
+        let bytes = job.job.payload.as_bytes().len();
+        match parts.last_mut() {
+            Some(part) if room > 0 => part.push((job, why)),
+            _ => {
+                parts.push(vec![(job, why)]);
+                room = STATEMENT_BYTES;
+            }
+        }
+        room = room.saturating_sub(bytes);
+    }
+    parts
+}
+
 fn waits(why: &Departure) -> bool {
     matches!(why, Departure::Wait(..))
 }
@@ -155,7 +196,7 @@ fn waits(why: &Departure) -> bool {
 fn as_waiting((job, why): &(InHand, Departure)) -> Option<WaitingJob> {
     match why {
         Departure::Wait(reason, due) => Some(job.waiting(*reason, due.clone())),
-        Departure::Shed(_) | Departure::Park => None,
+        Departure::Shed(_) | Departure::Park | Departure::Astray => None,
     }
 }
 
@@ -163,6 +204,7 @@ fn as_waiting((job, why): &(InHand, Departure)) -> Option<WaitingJob> {
 fn route(why: &Departure) -> Route {
     match why {
         Departure::Shed(_) => Route::Shed,
+        Departure::Astray => Route::Queue,
         Departure::Park | Departure::Wait(..) => Route::Park,
     }
 }
@@ -178,3 +220,6 @@ fn split(batch: Vec<Departing>) -> (Vec<(InHand, Departure)>, Vec<DeadMessage>) 
     }
     (jobs, dead)
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,9 @@ use super::ports::{
 };
 use crate::domain::{AccountId, Job, JobHeaders, Lane, Limit, recipient_key};
 
+/// How far ahead of this worker's clock a publisher's may be.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
+
 /// A job that this worker holds and the broker still counts as unsettled.
 #[derive(Debug)]
 pub(super) struct InHand {
@@ -46,6 +49,8 @@ pub(super) enum Departure {
     Shed(Limit),
     /// Its carrier is out: back after the park delay.
     Park,
+    /// It came by the other lane's queue, and its own takes no jobs just now: on to that one.
+    Astray,
     /// It waits in the database.
     Wait(WaitReason, Due),
 }
@@ -110,9 +115,10 @@ impl InHand {
     /// older than that the ledger is asked too.
     pub fn inquiry(&self, now: Timestamp, claim_life: Duration) -> Inquiry<'_> {
         let head = &self.job.head;
-        let age = self.enqueued_ms().and_then(|queued| {
-            let now = u64::try_from(now.as_millisecond()).ok()?;
-            Some(Duration::from_millis(now.saturating_sub(queued)))
+        let queued = self.believable_enqueued_ms(now);
+        let age = queued.map(|queued| {
+            let now = u64::try_from(now.as_millisecond()).unwrap_or_default();
+            Duration::from_millis(now.saturating_sub(queued))
         });
         Inquiry {
             account: &head.account,
@@ -123,8 +129,16 @@ impl InHand {
             journey: head.journey_id.as_deref(),
             batch: head.batch_id.as_deref(),
             maybe_sent: age.is_none_or(|age| age >= claim_life),
-            enqueued_ms: self.enqueued_ms(),
+            enqueued_ms: queued,
         }
+    }
+
+    /// When it was queued first, unless that is yet to come: a job that says so would count as young
+    /// for ever, and the ledger never be asked about it.
+    fn believable_enqueued_ms(&self, now: Timestamp) -> Option<u64> {
+        let latest = now.checked_add(CLOCKS_DIFFER).unwrap_or(Timestamp::MAX);
+        let latest = u64::try_from(latest.as_millisecond()).ok()?;
+        self.enqueued_ms().filter(|queued| *queued <= latest)
     }
 
     /// How long the job has waited since it was queued, or since it arrived here where its
@@ -162,4 +176,53 @@ impl InHand {
 pub(super) struct Try {
     pub in_hand: InHand,
     pub try_id: TryId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_support::in_hand;
+    use super::*;
+
+    const NOW_MS: u64 = 1_800_000_000_000;
+    const CLAIM_LIFE: Duration = Duration::from_secs(900);
+
+    fn queued(seconds_ago: i64, by_header: bool) -> InHand {
+        let ms = NOW_MS.checked_add_signed(-seconds_ago * 1_000).unwrap();
+        let mut job = in_hand("a", "1");
+        if by_header {
+            job.headers.enqueued_ms = Some(ms);
+        } else {
+            let stated = Timestamp::from_millisecond(ms.try_into().unwrap());
+            job.job.head.enqueued_at = Some(stated.unwrap());
+        }
+        job
+    }
+
+    /// Seconds since the job says that it was queued; whether the ledger is asked, and whether it
+    /// is told since when to look.
+    #[test]
+    fn the_ledger_is_asked_about_every_job_that_may_be_older_than_its_claim() {
+        let table = [
+            (0, false, true),
+            (899, false, true),
+            (900, true, true),
+            (-59, false, true),
+            (-61, true, false),
+            (-86_400 * 365 * 100, true, false),
+        ];
+        let now = Timestamp::from_millisecond(NOW_MS.try_into().unwrap()).unwrap();
+        for (seconds_ago, asked, since) in table {
+            for by_header in [true, false] {
+                let job = queued(seconds_ago, by_header);
+                let inquiry = job.inquiry(now, CLAIM_LIFE);
+                assert_eq!(
+                    (inquiry.maybe_sent, inquiry.enqueued_ms.is_some()),
+                    (asked, since),
+                    "{seconds_ago}, {by_header}"
+                );
+            }
+        }
+        let unknown = in_hand("a", "1");
+        assert!(unknown.inquiry(now, CLAIM_LIFE).maybe_sent);
+    }
 }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::books::Books;
+use super::books::{Books, count};
 use super::in_hand::InHand;
 use super::ports::{Broker, Ended, EventBatch, Receipt, Records};
 use crate::domain::{AccountId, Capped, JobHead, JobHeaders, Outcome, OutcomeEvent, Refusal};
@@ -146,8 +146,17 @@ impl<B: Broker, R: Records> Settler<B, R> {
                 let _ = report.send(E::from(LedgerKeepsUp(kept_up)));
             }
         }
-        self.catch_up().await;
+        self.write_the_rest().await;
         self.books.close();
+    }
+
+    /// A last try, of as much as the ledger takes.
+    async fn write_the_rest(&mut self) {
+        let mut left = usize::MAX;
+        while self.books.left() > 0 && self.books.left() < left {
+            left = self.books.left();
+            self.catch_up().await;
+        }
     }
 
     async fn settle(&mut self, settlements: Vec<Settlement>) {
@@ -159,33 +168,22 @@ impl<B: Broker, R: Records> Settler<B, R> {
         }
         let announcing = announce_all(&*self.broker, self.announce, &receipts, &ended);
         let (written, ()) = tokio::join!(self.books.write(&ended), announcing);
-        if written {
+        let done = if written {
             for one in &ended {
-                self.count(one);
+                count(&self.telemetry, one);
             }
-            return self.broker.acknowledge(receipts);
-        }
-        let done = self.books.put_off(receipts, ended);
-        self.finish(done);
+            receipts
+        } else {
+            self.books.put_off(receipts, ended)
+        };
+        self.broker.acknowledge(done);
     }
 
-    /// Writes down what could not be written before.
+    /// Writes down some of what could not be written before.
     async fn catch_up(&mut self) {
         let done = self.books.catch_up().await;
-        self.finish(done);
-    }
-
-    fn finish(&self, done: Vec<Settlement>) {
-        for settlement in &done {
-            self.count(&settlement.ended);
-        }
-        let receipts = done.into_iter().map(|settlement| settlement.receipt);
-        self.broker.acknowledge(receipts.collect());
-    }
-
-    fn count(&self, ended: &Ended) {
-        if !ended.repeated {
-            self.telemetry.settled(ended.head.lane, ended.outcome);
+        if !done.is_empty() {
+            self.broker.acknowledge(done);
         }
     }
 }

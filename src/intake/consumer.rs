@@ -1,6 +1,7 @@
 //! Takes deliveries from one queue, reads them and hands them on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
 use lapin::message::Delivery as Message;
@@ -8,7 +9,7 @@ use lapin::options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, Connection, Consumer};
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::dispatch::ports::{Delivery, Receipt};
@@ -44,6 +45,12 @@ pub(super) struct Consumers {
 
 /// Why a channel is of no use any more, when its own side found out.
 const LOST: &str = "acknowledging failed";
+
+/// Why it is not, when the broker or the network took it.
+const GONE: &str = "the connection or its channel was closed";
+
+/// How often a channel without a consumer, whose end nothing announces, is looked at.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Why no more deliveries are taken for now.
 enum End {
@@ -137,6 +144,7 @@ impl Opening<'_> {
                 () = self.shared.close.cancelled() => return Ok(()),
                 () = self.shared.stop.cancelled() => return self.settle_the_rest().await,
                 () = self.lost.notified() => return Err(LOST.to_owned()),
+                () = self.gone() => return Err(GONE.to_owned()),
                 () = until(&mut taking, lane, true) => {}
             }
             let consumer = self.start(queue).await?;
@@ -260,27 +268,35 @@ impl Opening<'_> {
             .channel
             .basic_cancel(consumer.tag(), BasicCancelOptions::default());
         let limit = self.shared.options.connect_timeout;
-        let lost = async {
+        let settled = async {
             if !matches!(timeout(limit, cancel).await, Ok(Ok(()))) {
                 tracing::debug!("the broker did not answer the cancellation of a consumer");
             }
             while let Some(Ok(_)) = consumer.next().await {}
-            self.lost.notified().await;
+            self.settle_the_rest().await
         };
         tokio::select! {
-            () = self.shared.close.cancelled() => {}
-            () = lost => {}
+            () = self.shared.close.cancelled() => Ok(()),
+            settled = settled => settled,
         }
-        Ok(())
     }
 
     /// Keeps the channel for acknowledgements alone.
     async fn settle_the_rest(&self) -> Result<(), String> {
         tokio::select! {
-            () = self.shared.close.cancelled() => {}
-            () = self.lost.notified() => {}
+            () = self.shared.close.cancelled() => Ok(()),
+            () = self.lost.notified() => Err(LOST.to_owned()),
+            () = self.gone() => Err(GONE.to_owned()),
         }
-        Ok(())
+    }
+
+    /// Waits for the end of the channel. A consumer's stream ends with it; where there is no
+    /// consumer, nobody would notice, and a lost connection is built anew only when every source
+    /// has let go of it.
+    async fn gone(&self) {
+        while self.channel.status().connected() {
+            sleep(LOOK).await;
+        }
     }
 }
 

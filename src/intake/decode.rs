@@ -267,7 +267,7 @@ impl<'f, 'a> Reading<'f, 'a> {
 
     fn instant(&mut self, field: Field) -> Option<Timestamp> {
         let text = self.text(field)?;
-        let instant = text.parse().ok();
+        let instant = parse_instant(&text);
         if instant.is_none() {
             self.reject(
                 field,
@@ -288,6 +288,14 @@ impl<'f, 'a> Reading<'f, 'a> {
         }
         zone
     }
+}
+
+/// Reads an instant whose year has four digits, as RFC 3339 wants it. Parsed as they are, texts may
+/// have years of six digits with a sign, down to 9999 BC; PostgreSQL knows none before 4713 BC, and
+/// one such instant would fail every statement that it is in.
+fn parse_instant(text: &str) -> Option<Timestamp> {
+    let instant = || text.parse().ok();
+    (!text.starts_with(['-', '+'])).then(instant).flatten()
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::partitions::{self, Maintained, Obstacle};
-use crate::dispatch::ports::Clock;
+use crate::dispatch::ports::{Clock, RecordsError};
+use crate::postgres::{explain, records_error};
 use crate::telemetry::Telemetry;
 
 /// How often all is looked at.
@@ -78,23 +79,60 @@ impl Maintenance {
     fn take_stock(
         &self,
         maintained: Result<Maintained, sqlx::Error>,
-        known: &mut Option<Obstacle>,
+        known: &mut Option<Trouble>,
     ) -> Duration {
-        let Ok(maintained) = maintained else {
-            return AGAIN;
-        };
-        let obstacle = maintained.obstacle;
-        if *known != obstacle {
-            match obstacle {
-                Some(Obstacle::Forbidden) => self.telemetry.ledger_has_no_partitions(),
-                Some(Obstacle::Crowded) => self.telemetry.ledger_is_crowded(),
-                Some(Obstacle::Busy | Obstacle::InUse) | None => {}
+        let trouble = trouble(maintained);
+        if *known != trouble {
+            match &trouble {
+                Some(Trouble::Obstacle(Obstacle::Forbidden)) => {
+                    self.telemetry.ledger_has_no_partitions();
+                }
+                Some(Trouble::Obstacle(Obstacle::Crowded)) => self.telemetry.ledger_is_crowded(),
+                Some(Trouble::Unknown(why)) => self.telemetry.ledger_is_not_kept_up(why),
+                Some(Trouble::Obstacle(Obstacle::Busy | Obstacle::InUse) | Trouble::Away)
+                | None => {}
             }
         }
-        *known = obstacle;
-        match obstacle {
-            Some(Obstacle::Busy | Obstacle::InUse) => AGAIN,
-            Some(Obstacle::Forbidden | Obstacle::Crowded) | None => EVERY,
-        }
+        let pause = match trouble {
+            Some(Trouble::Obstacle(Obstacle::Forbidden | Obstacle::Crowded)) | None => EVERY,
+            Some(_) => AGAIN,
+        };
+        *known = trouble;
+        pause
+    }
+}
+
+/// Why not all could be done.
+#[derive(Debug, PartialEq, Eq)]
+enum Trouble {
+    /// Something that was to be expected.
+    Obstacle(Obstacle),
+    /// The database does not answer, which others report.
+    Away,
+    /// Anything else, in plain words.
+    Unknown(String),
+}
+
+fn trouble(maintained: Result<Maintained, sqlx::Error>) -> Option<Trouble> {
+    match maintained {
+        Ok(maintained) => maintained.obstacle.map(Trouble::Obstacle),
+        Err(error) => Some(match records_error(&error) {
+            RecordsError::Unreachable | RecordsError::TimedOut => Trouble::Away,
+            RecordsError::Failed | RecordsError::Unfit => Trouble::Unknown(explain(&error)),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What nobody expected needs a person, and must not look like a database that is away.
+    #[test]
+    fn an_error_that_nobody_expected_is_told_and_an_outage_is_not() {
+        let unknown = trouble(Err(sqlx::Error::ColumnNotFound("x".into())));
+        assert!(matches!(unknown, Some(Trouble::Unknown(_))));
+        assert_eq!(trouble(Err(sqlx::Error::PoolTimedOut)), Some(Trouble::Away));
+        assert_eq!(trouble(Ok(Maintained::default())), None);
     }
 }

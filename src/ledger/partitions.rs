@@ -71,6 +71,22 @@ pub(super) async fn maintain(
 ) -> Result<Maintained, sqlx::Error> {
     let mut maintained = Maintained::default();
     let known = days(pool).await?;
+    // Old days first: where there is no room for new ones, they make some. What goes wrong with
+    // the one keeps nobody from the other.
+    let dropped = match keep_from {
+        Some(keep_from) => drop_old(pool, &known, keep_from, &mut maintained).await,
+        None => Ok(()),
+    };
+    let made = make_ahead(pool, &known, today, &mut maintained).await;
+    dropped.and(made).map(|()| maintained)
+}
+
+async fn make_ahead(
+    pool: &PgPool,
+    known: &[Date],
+    today: Date,
+    maintained: &mut Maintained,
+) -> Result<(), sqlx::Error> {
     for ahead in 0..=DAYS_AHEAD {
         let day = today.saturating_add(ahead.days());
         if !known.contains(&day) {
@@ -81,10 +97,16 @@ pub(super) async fn maintain(
             }
         }
     }
-    let Some(keep_from) = keep_from else {
-        return Ok(maintained);
-    };
-    for day in known.into_iter().filter(|day| *day < keep_from) {
+    Ok(())
+}
+
+async fn drop_old(
+    pool: &PgPool,
+    known: &[Date],
+    keep_from: Date,
+    maintained: &mut Maintained,
+) -> Result<(), sqlx::Error> {
+    for day in known.iter().copied().filter(|day| *day < keep_from) {
         match drop(pool, day).await? {
             Ok(()) => maintained.dropped.push(day),
             Err(obstacle) => maintained.note(obstacle),
@@ -94,7 +116,7 @@ pub(super) async fn maintain(
         Ok(rows) => maintained.swept = rows,
         Err(obstacle) => maintained.note(obstacle),
     }
-    Ok(maintained)
+    Ok(())
 }
 
 /// The days that have a partition.

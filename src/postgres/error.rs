@@ -21,6 +21,7 @@ pub fn records_error(error: &Error) -> RecordsError {
         Error::Database(error) => match condition(&**error) {
             Condition::Closed | Condition::Refused(_) => RecordsError::Unreachable,
             Condition::TimedOut => RecordsError::TimedOut,
+            Condition::Value => RecordsError::Unfit,
             Condition::Forbidden
             | Condition::ReadOnly
             | Condition::NoTable
@@ -75,7 +76,9 @@ fn explain_answer(error: &dyn DatabaseError) -> String {
              database.url"
                 .into()
         }
-        Condition::Other => format!("it answers with an error (SQLSTATE {code})"),
+        Condition::Value | Condition::Other => {
+            format!("it answers with an error (SQLSTATE {code})")
+        }
     }
 }
 
@@ -95,6 +98,9 @@ pub(super) enum Condition {
     NoTable,
     /// A prepared statement is there twice, or not at all.
     Statements,
+    /// A value cannot be kept: out of range, not to be written in the database's encoding, too
+    /// long for an index. Constraints are no such case: a missing partition breaks one too.
+    Value,
     /// Anything else.
     Other,
 }
@@ -116,6 +122,8 @@ pub(super) fn condition(error: &dyn DatabaseError) -> Condition {
         "25006" => Condition::ReadOnly,
         "42P01" | "42703" | "3F000" => Condition::NoTable,
         "42P05" | "26000" => Condition::Statements,
+        "54000" => Condition::Value,
+        code if code.starts_with("22") => Condition::Value,
         _ => Condition::Other,
     }
 }

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::error::{Condition, condition, explain};
 use super::schema::{MIGRATIONS, Schema, Step};
+use super::version::{UTF8, encoding};
 use crate::settings;
 
 /// How long the others are waited for in silence.
@@ -40,6 +41,12 @@ pub enum MigrationsError {
         /// Its name.
         description: String,
     },
+    /// The database cannot keep every text. Nothing was done.
+    #[error(
+        "the database keeps texts in {0}, which not every text has; nothing was done. Create one \
+         with: CREATE DATABASE … TEMPLATE template0 ENCODING 'UTF8'"
+    )]
+    Encoding(String),
     /// The user of the URL may not change the schema.
     #[error(
         "the user of database.url may not change the schema ({0}): run `lanekeeper migrate` with a URL \
@@ -71,6 +78,10 @@ pub enum MigrationsError {
 /// # Errors
 /// [`MigrationsError`]; the database is then as it was.
 pub async fn migrate(connection: &mut PgConnection) -> Result<Vec<Step>, MigrationsError> {
+    let encoding = encoding(connection).await?;
+    if encoding != UTF8 {
+        return Err(MigrationsError::Encoding(encoding));
+    }
     if pending(connection).await?.is_empty() {
         return Ok(Vec::new());
     }

@@ -13,4 +13,4 @@ pub use error::{explain, records_error};
 pub use migrations::{MigrationsError, migrate, migrate_at_start};
 pub use pool::{BESIDE, Database, connect};
 pub use schema::{MIGRATIONS, Schema, Step};
-pub use version::{OLDEST, ServerVersion, server_version};
+pub use version::{OLDEST, ServerVersion, UTF8, encoding, server_version};

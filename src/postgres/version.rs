@@ -1,4 +1,4 @@
-//! Which PostgreSQL answers.
+//! Which PostgreSQL answers, and how it keeps texts.
 
 use std::fmt;
 
@@ -16,6 +16,19 @@ impl fmt::Display for ServerVersion {
         write!(f, "{}.{}", self.0 / 10_000, self.0 % 10_000)
     }
 }
+
+/// In which encoding a database keeps texts. Any other than [`UTF8`] knows only some of the texts
+/// that jobs hold, and answers with an error to the rest.
+///
+/// # Errors
+/// When it does not answer.
+pub async fn encoding(connection: &mut PgConnection) -> Result<String, sqlx::Error> {
+    let name = sqlx::query_scalar!(r#"SELECT current_setting('server_encoding') AS "name!""#);
+    name.fetch_one(connection).await
+}
+
+/// The one encoding that knows every text.
+pub const UTF8: &str = "UTF8";
 
 /// Asks the server for its version.
 ///

@@ -13,9 +13,9 @@ use super::turns::span;
 /// What is released needs at most this long at the ceiling's rate.
 const AHEAD: Duration = Duration::from_secs(2);
 
-/// How long the server lets a releaser that does nothing hold a line: longer than a publish may
-/// take, and short enough for a machine that has vanished.
-const PATIENCE: &str = "15s";
+/// How much longer than a publish may take the server lets a releaser that does nothing hold a line:
+/// short enough for a machine that has vanished.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many jobs may be released now at a rate of `per_second`, when those released before still
 /// need `ahead`.
@@ -37,12 +37,14 @@ pub(super) async fn open(pool: &PgPool, line: &Line) -> Result<(), sqlx::Error> 
     Ok(())
 }
 
-/// Holds the line to the transaction's end. Gives how far ahead it is; `None` when another worker
-/// holds it.
+/// Holds the line to the transaction's end, within which a publish may take `publish_limit`. Gives
+/// how far ahead it is; `None` when another worker holds it.
 pub(super) async fn hold(
     connection: &mut PgConnection,
     line: &Line,
+    publish_limit: Duration,
 ) -> Result<Option<Duration>, sqlx::Error> {
+    let patience = (publish_limit + PATIENCE).as_millis();
     let held = sqlx::query!(
         r#"
         SELECT (extract(epoch FROM released_until - clock_timestamp()) * 1000000)::bigint AS "ahead_us!",
@@ -53,7 +55,7 @@ pub(super) async fn hold(
         "#,
         line.account.as_str(),
         line.lane.as_str(),
-        PATIENCE,
+        format!("{patience}ms"),
         STATEMENT_LIMIT,
     );
     let held = held.fetch_optional(connection).await?;

@@ -1,7 +1,7 @@
 //! Paused jobs that may go on: groups of those that belong to the same campaign, journey and batch,
 //! so that a million jobs of one campaign cost one question.
 
-use sqlx::PgPool;
+use sqlx::PgConnection;
 
 use super::line::Line;
 
@@ -31,7 +31,7 @@ impl Group {
 
 /// The line's groups after that one, [`AT_ONCE`] at most.
 pub(super) async fn after(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     line: &Line,
     key: &str,
 ) -> Result<Vec<Group>, sqlx::Error> {
@@ -72,15 +72,18 @@ pub(super) async fn after(
         key,
         limit,
     );
-    groups.fetch_all(pool).await
+    groups.fetch_all(connection).await
 }
 
 /// Whether the account itself is cancelled, so that none of its jobs will be sent.
-pub(super) async fn account_is_cancelled(pool: &PgPool, line: &Line) -> Result<bool, sqlx::Error> {
+pub(super) async fn account_is_cancelled(
+    connection: &mut PgConnection,
+    line: &Line,
+) -> Result<bool, sqlx::Error> {
     let cancelled = sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM holds
             WHERE account_id = $1 AND kind = 'account' AND target = $1 AND state = 'cancelled') AS "is!""#,
         line.account.as_str(),
     );
-    cancelled.fetch_one(pool).await
+    cancelled.fetch_one(connection).await
 }

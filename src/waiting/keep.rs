@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::{PgConnection, PgExecutor, PgPool};
+use sqlx::{PgConnection, PgPool};
 
 use super::turns;
 use crate::dispatch::ports::{Due, WaitReason, WaitingJob};
@@ -10,7 +10,9 @@ use crate::dispatch::ports::{Due, WaitReason, WaitingJob};
 /// Lets jobs wait: all of them, or on an error none.
 ///
 /// Jobs that are due in turn ([`Due::InTurn`]) are due at their ceiling's rate, after all others
-/// that wait for it, whichever worker has put them there, and in a second's time at the earliest.
+/// of their lane that wait for it, whichever worker has put them there, and in a second's time at the
+/// earliest. The lanes do not wait for each other: what of both is released at once, the ceiling sorts
+/// out.
 ///
 /// # Errors
 /// When the database has not confirmed it. After a lost connection the jobs may be there all the
@@ -18,14 +20,15 @@ use crate::dispatch::ports::{Due, WaitReason, WaitingJob};
 pub async fn keep(pool: &PgPool, jobs: &[WaitingJob]) -> Result<(), sqlx::Error> {
     let queues = Queue::all_of(jobs);
     let mut due: Vec<Option<i64>> = jobs.iter().map(known_instant).collect();
-    if queues.is_empty() {
-        return insert(pool, jobs, &due).await;
-    }
+    // Also for a single statement: one that commits by itself may do so after the caller has given it
+    // up, and the caller's next try would add the same jobs once more.
     let mut transaction = pool.begin().await?;
-    for (place, instant) in take_turns(&mut transaction, &queues).await? {
-        due[place] = Some(instant);
+    if !queues.is_empty() {
+        for (place, instant) in take_turns(&mut transaction, &queues).await? {
+            due[place] = Some(instant);
+        }
     }
-    insert(&mut *transaction, jobs, &due).await?;
+    insert(&mut transaction, jobs, &due).await?;
     transaction.commit().await
 }
 
@@ -37,14 +40,14 @@ fn known_instant(job: &WaitingJob) -> Option<i64> {
     }
 }
 
-/// The jobs, by their places, that wait for the same ceiling.
+/// The jobs of a lane, by their places, that wait for the same ceiling.
 struct Queue {
     per_second: u32,
     jobs: Vec<usize>,
 }
 
-/// Account, kind and target of a ceiling.
-type Ceiling<'a> = (&'a str, &'a str, &'a str);
+/// Account, kind and target of a ceiling, and the lane that waits for it.
+type Key<'a> = (&'a str, &'a str, &'a str, &'a str);
 
 impl Queue {
     /// How long its jobs take, in microseconds.
@@ -54,11 +57,17 @@ impl Queue {
     }
 
     /// In the order of their keys, which is the order in which every worker locks their rows.
-    fn all_of(jobs: &[WaitingJob]) -> BTreeMap<Ceiling<'_>, Self> {
+    fn all_of(jobs: &[WaitingJob]) -> BTreeMap<Key<'_>, Self> {
         let mut queues = BTreeMap::new();
         for (place, job) in jobs.iter().enumerate() {
             if let Due::InTurn(ceiling) = &job.due {
-                let key = (job.account.as_str(), kind(job.reason), &*ceiling.target);
+                let account = job.account.as_str();
+                let key = (
+                    account,
+                    kind(job.reason),
+                    &*ceiling.target,
+                    job.lane.as_str(),
+                );
                 let queue = queues.entry(key).or_insert(Self {
                     per_second: ceiling.per_second,
                     jobs: Vec::new(),
@@ -82,35 +91,42 @@ fn kind(reason: WaitReason) -> &'static str {
 /// microseconds since the Unix epoch.
 async fn take_turns(
     connection: &mut PgConnection,
-    queues: &BTreeMap<Ceiling<'_>, Queue>,
+    queues: &BTreeMap<Key<'_>, Queue>,
 ) -> Result<Vec<(usize, i64)>, sqlx::Error> {
     let accounts: Vec<_> = queues.keys().map(|(account, ..)| *account).collect();
-    let kinds: Vec<_> = queues.keys().map(|(_, kind, _)| *kind).collect();
-    let targets: Vec<_> = queues.keys().map(|(.., target)| *target).collect();
+    let kinds: Vec<_> = queues.keys().map(|(_, kind, ..)| *kind).collect();
+    let targets: Vec<_> = queues.keys().map(|(.., target, _)| *target).collect();
+    let lanes: Vec<_> = queues.keys().map(|(.., lane)| *lane).collect();
     let spans: Vec<_> = queues.values().map(Queue::span).collect();
     // `now()` stands still within the transaction, so that the difference is the span; the queue's
     // row may have been waited for, so that it begins by the clock.
     let taken = sqlx::query!(
         r#"
-        INSERT INTO ceiling_queues AS queue (account_id, kind, target, taken_until)
-        SELECT account_id, kind, target, now() + interval '1 s' + span * interval '1 us'
-        FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
-            WITH ORDINALITY AS wanted (account_id, kind, target, span, place)
+        INSERT INTO ceiling_turns AS turns (account_id, kind, target, lane, taken_until)
+        SELECT account_id, kind, target, lane, now() + interval '1 s' + span * interval '1 us'
+        FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[])
+            WITH ORDINALITY AS wanted (account_id, kind, target, lane, span, place)
         ORDER BY place
-        ON CONFLICT (account_id, kind, target) DO UPDATE
-        SET taken_until = greatest(queue.taken_until, clock_timestamp() + interval '1 s')
+        ON CONFLICT (account_id, kind, target, lane) DO UPDATE
+        SET taken_until = greatest(turns.taken_until, clock_timestamp() + interval '1 s')
             + (excluded.taken_until - now() - interval '1 s')
-        RETURNING account_id, kind, target,
+        RETURNING account_id, kind, target, lane,
             (extract(epoch FROM taken_until) * 1000000)::bigint AS "taken_until!"
         "#,
         &accounts as &[&str],
         &kinds as &[&str],
         &targets as &[&str],
+        &lanes as &[&str],
         &spans,
     );
     let mut due = Vec::new();
     for taken in taken.fetch_all(connection).await? {
-        let key = (&*taken.account_id, &*taken.kind, &*taken.target);
+        let key = (
+            &*taken.account_id,
+            &*taken.kind,
+            &*taken.target,
+            &*taken.lane,
+        );
         if let Some(queue) = queues.get(&key) {
             let instants = turns::instants(taken.taken_until, queue.jobs.len(), queue.per_second);
             due.extend(queue.jobs.iter().copied().zip(instants));
@@ -121,7 +137,7 @@ async fn take_turns(
 
 /// Writes the rows. `due` is in microseconds since the Unix epoch.
 async fn insert(
-    executor: impl PgExecutor<'_>,
+    connection: &mut PgConnection,
     jobs: &[WaitingJob],
     due: &[Option<i64>],
 ) -> Result<(), sqlx::Error> {
@@ -150,7 +166,7 @@ async fn insert(
         &columns.sheds,
         &columns.enqueued as &[Option<i64>],
     );
-    insert.execute(executor).await?;
+    insert.execute(connection).await?;
     Ok(())
 }
 

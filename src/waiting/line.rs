@@ -1,14 +1,20 @@
 //! Lines: what waits of one account in one lane.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
 
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgPool, PgTransaction};
+use tokio::time::timeout;
 
 use crate::domain::{AccountId, Lane};
 
 /// How long one statement of a releaser may take.
 pub(super) const STATEMENT_LIMIT: &str = "5s";
+
+/// How long a releaser waits for what belongs together: to find work, to choose rows, to write down
+/// which of them have gone.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// What waits of one account in one lane. In drain order of the lanes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,8 +37,7 @@ pub(super) struct Calling {
 /// The lines that may have something to release, found by leaps from line to line: what waits in
 /// between is not read.
 pub(super) async fn calling(pool: &PgPool) -> Result<BTreeMap<Line, Calling>, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    take_time(&mut transaction).await?;
+    let mut transaction = begin(pool).await?;
     let mut lines: BTreeMap<Line, Calling> = BTreeMap::new();
     for (line, ahead) in due(&mut transaction).await? {
         let calling = lines.entry(line).or_default();
@@ -46,15 +51,24 @@ pub(super) async fn calling(pool: &PgPool) -> Result<BTreeMap<Line, Calling>, sq
     Ok(lines)
 }
 
-/// Looking may take longer than what a pool allows for other questions: where very many rows were
-/// released and have not been vacuumed away yet, it has to pass them all.
-async fn take_time(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+/// Gives up what the database does not do in time.
+pub(super) async fn in_time<T>(
+    asking: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    let answer = timeout(LIMIT, asking).await;
+    answer.map_err(|_| sqlx::Error::Io(io::ErrorKind::TimedOut.into()))?
+}
+
+/// Begins to look. Looking may take longer than what a pool allows for other questions: where very
+/// many rows were released and have not been vacuumed away yet, it has to pass them all.
+pub(super) async fn begin(pool: &PgPool) -> Result<PgTransaction<'static>, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
     let limit = sqlx::query!(
         "SELECT set_config('statement_timeout', $1, true)",
         STATEMENT_LIMIT
     );
-    limit.fetch_one(connection).await?;
-    Ok(())
+    limit.fetch_one(&mut *transaction).await?;
+    Ok(transaction)
 }
 
 /// A line, and how far ahead it is.

@@ -8,15 +8,16 @@ use std::time::Duration;
 use fastrand::Rng;
 use futures_util::stream::{self, StreamExt as _};
 use sqlx::PgPool;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::census;
-use super::line::{self, Calling, Line};
+use super::line::{self, Calling, Line, in_time};
 use super::serve::{CeilingOf, Served, Service};
 use crate::backoff::Retry;
 use crate::dispatch::ports::Broker;
 use crate::domain::Lane;
+use crate::postgres::explain;
 use crate::telemetry::{ReleaseTrouble, Telemetry};
 
 /// The pause between rounds when there is nothing more to do.
@@ -30,11 +31,11 @@ const REST: u32 = 4;
 /// waiting. Each needs a connection meanwhile, and one is left to others.
 const TURNS_AT_ONCE: u32 = 4;
 
-/// How long looking for work may take.
-const LOOK_LIMIT: Duration = Duration::from_secs(10);
-
 /// How often the waiting jobs are counted.
 const CENSUS: Duration = Duration::from_secs(15);
+
+/// What a publish may take beyond the time that its confirms are waited for.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// What was begun may take so long when the worker stops.
 const LEAVE_WITHIN: Duration = Duration::from_millis(500);
@@ -76,13 +77,15 @@ impl Round {
 }
 
 impl<B: Broker> Releaser<B> {
-    /// A releaser. It uses up to four of the pool's connections at once, for as long as a publish
-    /// takes, and leaves one to others: best give it a pool of its own.
+    /// A releaser whose broker waits for confirms for at most `confirm_timeout`. It uses up to four of
+    /// the pool's connections at once, for as long as a publish takes, and leaves one to others: best
+    /// give it a pool of its own.
     #[must_use]
     pub fn new(
         pool: PgPool,
         broker: Arc<B>,
         ceiling: CeilingOf,
+        confirm_timeout: Duration,
         telemetry: Telemetry,
         rng: Rng,
     ) -> Self {
@@ -91,6 +94,7 @@ impl<B: Broker> Releaser<B> {
                 pool,
                 broker,
                 ceiling,
+                publish_limit: confirm_timeout + GRACE,
                 telemetry,
             },
             rng,
@@ -120,7 +124,7 @@ impl<B: Broker> Releaser<B> {
     /// One round. Gives the pause before the next.
     async fn once(&mut self, stop: &CancellationToken) -> Duration {
         let began = Instant::now();
-        let Ok(Ok(lines)) = timeout(LOOK_LIMIT, self.look()).await else {
+        let Ok(lines) = in_time(self.look()).await else {
             return self.failed(ReleaseTrouble::Database);
         };
         let looked = began.elapsed();
@@ -142,11 +146,8 @@ impl<B: Broker> Releaser<B> {
             pool, telemetry, ..
         } = &self.service;
         if self.counted.is_none_or(|at| at.elapsed() >= CENSUS) {
-            let counted = census::count(pool).await?;
-            for lane in Lane::ALL {
-                telemetry.waiting(lane, counted[lane.index()]);
-            }
             self.counted = Some(Instant::now());
+            count(pool, telemetry).await;
         }
         line::calling(pool).await
     }
@@ -205,6 +206,22 @@ impl<B: Broker> Releaser<B> {
         self.retry.reset();
         if self.trouble.take().is_some() {
             self.service.telemetry.release_goes_on();
+        }
+    }
+}
+
+/// Counts what waits, for a metric. Nothing depends on it, so that a count which fails must hold up
+/// no release: the metric keeps its old figure until the next.
+async fn count(pool: &PgPool, telemetry: &Telemetry) {
+    match census::count(pool).await {
+        Ok(counted) => {
+            for lane in Lane::ALL {
+                telemetry.waiting(lane, counted[lane.index()]);
+            }
+        }
+        Err(error) => {
+            let why = explain(&error);
+            tracing::debug!(why, "the waiting jobs could not be counted");
         }
     }
 }

@@ -4,21 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use sqlx::PgPool;
-use tokio::time::timeout;
+use sqlx::{PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 
 use super::advance;
 use super::groups;
-use super::line::{Calling, Line};
+use super::line::{self, Calling, Line, in_time};
 use super::turn::{Plan, Turn};
 use crate::dispatch::ports::{Broker, RecordsError};
 use crate::domain::{AccountId, Lane};
 use crate::postgres::records_error;
 use crate::telemetry::{ReleaseTrouble, Telemetry};
-
-/// How long a turn may take: longer than a publish and what the database does about it.
-const TURN_LIMIT: Duration = Duration::from_secs(10);
 
 /// Pages of groups that are looked at in one turn before one has something to release.
 const PAGES: usize = 4;
@@ -35,6 +31,8 @@ pub(super) struct Service<B> {
     pub pool: PgPool,
     pub broker: Arc<B>,
     pub ceiling: CeilingOf,
+    /// How long a publish may take.
+    pub publish_limit: Duration,
     pub telemetry: Telemetry,
 }
 
@@ -50,11 +48,14 @@ pub(super) struct Served {
     pub trouble: Option<ReleaseTrouble>,
 }
 
-/// The groups of a line that may go now.
+/// What of a line may go now.
 #[derive(Default)]
-struct Resumed {
+struct MayGo {
+    /// Rows whose instant has come.
+    due: bool,
+    /// The groups of paused rows.
     groups: Vec<String>,
-    /// Where the next look begins.
+    /// Where the next look at its groups begins.
     place: Option<String>,
 }
 
@@ -78,18 +79,14 @@ impl<B: Broker> Service<B> {
         if over.is_cancelled() {
             return served;
         }
-        match timeout(TURN_LIMIT, self.turn(&mut served, calling, rng)).await {
-            Ok(Ok(turn)) => self.take_stock(&mut served, turn, over),
-            Ok(Err(error)) => {
+        match self.turn(&mut served, calling, rng).await {
+            Ok(turn) => self.take_stock(&mut served, turn, over),
+            Err(error) => {
                 served.trouble = Some(ReleaseTrouble::Database);
                 // Whatever else is wrong may concern this line alone.
                 if records_error(&error) != RecordsError::Failed {
                     over.cancel();
                 }
-            }
-            Err(_) => {
-                served.trouble = Some(ReleaseTrouble::Database);
-                over.cancel();
             }
         }
         served
@@ -120,61 +117,78 @@ impl<B: Broker> Service<B> {
             return Ok(Turn::default());
         }
         let sendable = ceiling > 0;
-        let due =
-            calling.due && (sendable || groups::account_is_cancelled(&self.pool, line).await?);
-        let mut resumed = Resumed::default();
-        if calling.paused {
-            resumed = self
-                .resumed(line, served.place.take(), sendable, &mut rng)
-                .await?;
-        }
-        served.place = resumed.place;
-        if !due && resumed.groups.is_empty() {
+        let asking = self.ask(line, calling, sendable, served.place.take(), &mut rng);
+        let may_go = in_time(asking).await?;
+        served.place = may_go.place;
+        if !may_go.due && may_go.groups.is_empty() {
             return Ok(Turn::default());
         }
         let plan = Plan {
             line: line.clone(),
             ahead: calling.ahead,
-            due,
-            resumed: resumed.groups,
+            due: may_go.due,
+            resumed: may_go.groups,
             due_first: rng.bool(),
             per_second,
+            publish_limit: self.publish_limit,
         };
         plan.carry_out(&self.pool, &*self.broker).await
     }
 
-    /// Looks through the line's groups, page by page, until some of them may go. They go in any
-    /// order, and a page that had some may be looked at again or left: no campaign waits until
-    /// another one has gone altogether.
-    async fn resumed(
+    /// What of the line may go, as far as the holds have to be asked.
+    async fn ask(
         &self,
         line: &Line,
-        mut place: Option<String>,
+        calling: Calling,
         sendable: bool,
+        place: Option<String>,
         rng: &mut Rng,
-    ) -> Result<Resumed, sqlx::Error> {
-        for _ in 0..PAGES {
-            let start = place.as_deref().unwrap_or(groups::START);
-            let page = groups::after(&self.pool, line, start).await?;
-            let full = page.len() >= groups::AT_ONCE;
-            let next = page.last().filter(|_| full).map(|last| last.key.clone());
-            let released = page.into_iter().filter(|group| group.is_released(sendable));
-            let mut released: Vec<_> = released.map(|group| group.key).collect();
-            if !released.is_empty() {
-                rng.shuffle(&mut released);
-                return Ok(Resumed {
-                    groups: released,
-                    place: if rng.bool() { next } else { place },
-                });
-            }
-            place = next;
-            if place.is_none() {
-                break;
-            }
+    ) -> Result<MayGo, sqlx::Error> {
+        let mut may_go = MayGo {
+            due: calling.due && sendable,
+            ..MayGo::default()
+        };
+        if sendable && !calling.paused {
+            return Ok(may_go);
         }
-        Ok(Resumed {
-            groups: Vec::new(),
-            place,
-        })
+        let mut asking = line::begin(&self.pool).await?;
+        if calling.due && !sendable {
+            may_go.due = groups::account_is_cancelled(&mut asking, line).await?;
+        }
+        if calling.paused {
+            (may_go.groups, may_go.place) =
+                resumed(&mut asking, line, place, sendable, rng).await?;
+        }
+        asking.commit().await?;
+        Ok(may_go)
     }
+}
+
+/// Looks through the line's groups, page by page, until some of them may go. Gives these, and where
+/// the next look begins. They go in any order, and a page that had some may be looked at again or
+/// left: no campaign waits until another one has gone altogether.
+async fn resumed(
+    connection: &mut PgConnection,
+    line: &Line,
+    mut place: Option<String>,
+    sendable: bool,
+    rng: &mut Rng,
+) -> Result<(Vec<String>, Option<String>), sqlx::Error> {
+    for _ in 0..PAGES {
+        let start = place.as_deref().unwrap_or(groups::START);
+        let page = groups::after(connection, line, start).await?;
+        let full = page.len() >= groups::AT_ONCE;
+        let next = page.last().filter(|_| full).map(|last| last.key.clone());
+        let released = page.into_iter().filter(|group| group.is_released(sendable));
+        let mut released: Vec<_> = released.map(|group| group.key).collect();
+        if !released.is_empty() {
+            rng.shuffle(&mut released);
+            return Ok((released, if rng.bool() { next } else { place }));
+        }
+        place = next;
+        if place.is_none() {
+            break;
+        }
+    }
+    Ok((Vec::new(), place))
 }

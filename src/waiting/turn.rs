@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgPool, PgTransaction};
+use tokio::time::timeout;
 
 use super::advance;
 use super::choose::{self, MAX_ROWS};
-use super::line::Line;
+use super::line::{Line, in_time};
 use super::row::Row;
 use crate::dispatch::ports::{Broker, Requeue};
 
@@ -23,6 +24,9 @@ pub(super) struct Plan {
     pub due_first: bool,
     /// Jobs per second.
     pub per_second: u32,
+    /// How long the publish may take. It has a limit of its own: given up any earlier, jobs that were
+    /// confirmed late would be published again and again.
+    pub publish_limit: Duration,
 }
 
 /// What a turn came to.
@@ -43,6 +47,20 @@ impl Plan {
         pool: &PgPool,
         broker: &impl Broker,
     ) -> Result<Turn, sqlx::Error> {
+        let Some((transaction, rows)) = in_time(self.begin(pool)).await? else {
+            return Ok(Turn::default());
+        };
+        let (turn, gone) = self.publish(rows, broker).await?;
+        in_time(self.end(transaction, &gone)).await?;
+        Ok(turn)
+    }
+
+    /// Takes hold of the line and of the rows that may go now; `None` when there are none, or another
+    /// worker holds the line.
+    async fn begin(
+        &self,
+        pool: &PgPool,
+    ) -> Result<Option<(PgTransaction<'static>, Vec<Row>)>, sqlx::Error> {
         if self.ahead.is_none() {
             advance::open(pool, &self.line).await?;
         }
@@ -50,19 +68,26 @@ impl Plan {
         let rows = self.choose(&mut transaction).await?;
         if rows.is_empty() {
             transaction.rollback().await?;
-            return Ok(Turn::default());
+            return Ok(None);
         }
-        let (turn, gone) = self.publish(rows, broker).await?;
+        Ok(Some((transaction, rows)))
+    }
+
+    /// Deletes the rows that have gone, and lets go of the others and of the line.
+    async fn end(
+        &self,
+        mut transaction: PgTransaction<'static>,
+        gone: &[i64],
+    ) -> Result<(), sqlx::Error> {
         if !gone.is_empty() {
-            advance::released(&mut transaction, &self.line, self.per_second, &gone).await?;
+            advance::released(&mut transaction, &self.line, self.per_second, gone).await?;
         }
-        transaction.commit().await?;
-        Ok(turn)
+        transaction.commit().await
     }
 
     /// The rows that may go now. The line is held from here to the transaction's end.
     async fn choose(&self, connection: &mut PgConnection) -> Result<Vec<Row>, sqlx::Error> {
-        let Some(ahead) = advance::hold(connection, &self.line).await? else {
+        let Some(ahead) = advance::hold(connection, &self.line, self.publish_limit).await? else {
             return Ok(Vec::new());
         };
         let room = advance::room(ahead, self.per_second).min(MAX_ROWS);
@@ -101,7 +126,9 @@ impl Plan {
         let numbers: Vec<i64> = rows.iter().map(|row| row.number).collect();
         let jobs = rows.into_iter().map(|row| row.into_requeue(&self.line));
         let jobs = jobs.collect::<Result<Vec<Requeue>, _>>()?;
-        let results = broker.requeue(jobs).await;
+        // Whatever is not answered in time counts as not confirmed.
+        let results = timeout(self.publish_limit, broker.requeue(jobs)).await;
+        let results = results.unwrap_or_default();
         let confirmed = numbers.iter().zip(&results);
         let confirmed = confirmed.filter_map(|(number, result)| result.is_ok().then_some(*number));
         let gone: Vec<i64> = confirmed.collect();

@@ -66,6 +66,19 @@ async fn tables(database: &TestDatabase) -> i64 {
     query.fetch_one(database.pool()).await.unwrap()
 }
 
+/// One job with a text that it does not know would stop all others.
+#[tokio::test]
+async fn a_database_that_does_not_know_every_text_is_refused() {
+    let database = TestDatabase::in_latin1().await;
+    for command in ["migrate", "check"] {
+        let output = lanekeeper(&[command], Some(database.url())).await;
+        let said = errors(&output) + &String::from_utf8(output.stdout).unwrap();
+        assert!(!output.status.success(), "{command}");
+        assert!(said.contains("keeps texts in LATIN1"), "{command}: {said}");
+    }
+    assert_eq!(tables(&database).await, 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn of_ten_processes_that_start_together_one_migrates_and_all_succeed() {
     let _busy = busy().await;

@@ -70,6 +70,9 @@ fn paused_job(id: &str, campaign: &str) -> WaitingJob {
     job
 }
 
+/// How long a broker may take to confirm.
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The same ceiling for everybody.
 fn ceiling(per_second: u32) -> CeilingOf {
     Arc::new(move |_, _| per_second)
@@ -84,11 +87,22 @@ struct Running {
 
 impl Running {
     fn start(pool: &PgPool, broker: &Arc<FakeBroker>, ceiling: CeilingOf) -> Self {
+        Self::with_patience(pool, broker, ceiling, CONFIRM_TIMEOUT)
+    }
+
+    /// One whose broker may take so long to confirm.
+    fn with_patience(
+        pool: &PgPool,
+        broker: &Arc<FakeBroker>,
+        ceiling: CeilingOf,
+        confirm_timeout: Duration,
+    ) -> Self {
         let telemetry = Telemetry::unexported();
         let releaser = Releaser::new(
             pool.clone(),
             Arc::clone(broker),
             ceiling,
+            confirm_timeout,
             telemetry.clone(),
             Rng::new(),
         );

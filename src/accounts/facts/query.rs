@@ -113,7 +113,7 @@ impl<'a> Questions<'a> {
                 SELECT FROM suppressions
                 WHERE suppressions.account_id = job.account_id
                     AND suppressions.recipient = job.recipient
-                    AND suppressions.scope IN ('all', job.channel)
+                    AND (suppressions.scope = 'all' OR suppressions.scope = job.channel)
             )
             UNION ALL
             SELECT holds.state, place, NULL, NULL, NULL
@@ -145,7 +145,7 @@ impl<'a> Questions<'a> {
                 SELECT FROM suppressions
                 WHERE suppressions.account_id = job.account_id
                     AND suppressions.recipient = job.recipient
-                    AND suppressions.scope IN ('all', job.channel)
+                    AND (suppressions.scope = 'all' OR suppressions.scope = job.channel)
             )
             UNION ALL
             SELECT holds.state, place, NULL, NULL, NULL

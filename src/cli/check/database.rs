@@ -6,7 +6,9 @@ use sqlx::{Connection as _, PgConnection};
 use url::Url;
 
 use super::{Finding, reach};
-use crate::postgres::{self, OLDEST, Schema, explain, server_version};
+use crate::postgres::{
+    self, MigrationsError, OLDEST, Schema, UTF8, encoding, explain, server_version,
+};
 use crate::settings::Database;
 
 /// Where PostgreSQL listens unless told otherwise.
@@ -57,6 +59,11 @@ async fn doubt(url: &Url, error: String) -> String {
 
 async fn report(connection: &mut PgConnection, settings: &Database) -> Result<String, String> {
     let answer = time(connection, settings.timeout).await?;
+    let encoding = encoding(connection).await;
+    let encoding = encoding.map_err(|error| explain(&error))?;
+    if encoding != UTF8 {
+        return Err(MigrationsError::Encoding(encoding).to_string());
+    }
     let schema = Schema::look(connection).await;
     let schema = schema.map_err(|error| format!("its list of migrations: {}", explain(&error)))?;
     let schema = judge(&schema, settings.migrate)?;

@@ -113,9 +113,6 @@ async fn facts_of(database: Option<&Database>, job: &Job) -> anyhow::Result<Opti
         return Ok(None);
     };
     let head = &job.head;
-    let enqueued = head
-        .enqueued_at
-        .map(|at| u64::try_from(at.as_millisecond()));
     let inquiry = [Inquiry {
         account: &head.account,
         id: &head.id,
@@ -125,7 +122,8 @@ async fn facts_of(database: Option<&Database>, job: &Job) -> anyhow::Result<Opti
         journey: head.journey_id.as_deref(),
         batch: head.batch_id.as_deref(),
         maybe_sent: true,
-        enqueued_ms: enqueued.and_then(Result::ok),
+        // For one job all of the ledger can be searched, whatever it says of itself.
+        enqueued_ms: None,
     }];
     let asking =
         async |connection: &mut sqlx::PgConnection| accounts::facts(connection, &inquiry).await;

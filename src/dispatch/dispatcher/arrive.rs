@@ -5,9 +5,11 @@ use tokio::time::Instant;
 use super::{Dispatcher, standing};
 use crate::dispatch::depart::{DeadMessage, Departing};
 use crate::dispatch::in_hand::InHand;
-use crate::dispatch::ports::{Broker, Carrier, Clock, DeadLetter, Delivery, Meter, Records};
+use crate::dispatch::ports::{
+    Broker, Carrier, Clock, DeadLetter, Delivery, Meter, Receipt, Records,
+};
 use crate::dispatch::settle::{Settlement, Unsent};
-use crate::domain::{Decoded, Failure, Outcome, Refusal};
+use crate::domain::{Decoded, Failure, Lane, Outcome, Refusal};
 
 impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, K, R> {
     pub(super) fn on_deliveries(&mut self, batch: Vec<Delivery>) {
@@ -33,11 +35,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
                     at: self.world.clock.now(),
                     payload,
                 };
-                let _ = self.outlets.depart.send(Departing::Dead(DeadMessage {
-                    receipt,
-                    source_lane,
-                    letter,
-                }));
+                self.bury(receipt, source_lane, letter);
             }
             Decoded::Invalid {
                 head,
@@ -93,6 +91,14 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
         }
         let standing = standing(&self.options, &self.reached, lane, in_hand.account(), now);
         self.queues[lane.index()].push(in_hand, standing, now);
+    }
+
+    pub(super) fn bury(&self, receipt: Receipt, source_lane: Lane, letter: DeadLetter) {
+        let _ = self.outlets.depart.send(Departing::Dead(DeadMessage {
+            receipt,
+            source_lane,
+            letter,
+        }));
     }
 
     pub(super) fn decide_anew(&mut self, departing: Departing, now: Instant) {

@@ -12,7 +12,7 @@ use super::Event;
 use crate::accounts::AccountPolicy;
 use crate::dispatch::in_hand::{InHand, Try};
 use crate::dispatch::ports::{
-    AccountRequest, CapKey, CapRequest, Clock, Door, Facts, JobRequest, Meter, Records,
+    AccountRequest, CapKey, CapRequest, Clock, Door, Facts, Inquiry, JobRequest, Meter, Records,
     RecordsError, TargetCeiling, TryId,
 };
 use crate::domain::{Job, Lane, recipient_digest, recipient_key};
@@ -26,6 +26,24 @@ pub(super) struct Asked {
     pub try_id: TryId,
     /// How long a result may take.
     pub claim_for: Duration,
+}
+
+/// What is known of a job.
+enum Known {
+    /// There is no database.
+    Nothing,
+    /// This.
+    Facts(Facts),
+    /// The database cannot be asked about it.
+    Unaskable,
+}
+
+/// Jobs after the gates.
+#[derive(Default)]
+struct Gated {
+    passed: Vec<Asked>,
+    turned: Vec<(InHand, TurnedAway)>,
+    unaskable: Vec<InHand>,
 }
 
 /// Whom to ask.
@@ -47,7 +65,11 @@ impl<M: Meter, K: Clock, R: Records> Desk<M, K, R> {
                 return Event::Unchecked { lane, jobs, why };
             }
         };
-        let (passed, turned) = self.gate(asked, &facts);
+        let Gated {
+            passed,
+            turned,
+            unaskable,
+        } = self.gate(asked, &facts);
         let (requests, tries) = requests(passed);
         let answers = if requests.is_empty() {
             Vec::new()
@@ -59,48 +81,69 @@ impl<M: Meter, K: Clock, R: Records> Desk<M, K, R> {
             tries,
             answers,
             turned,
+            unaskable,
         }
     }
 
     /// What is known of each job; nothing where there is no database.
-    async fn facts(&self, asked: &[Asked]) -> Result<Vec<Option<Facts>>, RecordsError> {
+    async fn facts(&self, asked: &[Asked]) -> Result<Vec<Known>, RecordsError> {
         if !self.records.exist() {
-            return Ok(asked.iter().map(|_| None).collect());
+            return Ok(asked.iter().map(|_| Known::Nothing).collect());
         }
         let now = self.clock.now();
         let inquiries: Vec<_> = asked
             .iter()
             .map(|one| one.in_hand.inquiry(now, self.claim_life))
             .collect();
-        let facts = self.records.facts(&inquiries).await?;
-        if facts.len() == asked.len() {
-            Ok(facts.into_iter().map(Some).collect())
-        } else {
-            Err(RecordsError::Failed)
-        }
+        self.ask_records(&inquiries).await
     }
 
-    fn gate(
-        &self,
-        asked: Vec<Asked>,
-        facts: &[Option<Facts>],
-    ) -> (Vec<Asked>, Vec<(InHand, TurnedAway)>) {
+    /// Asks, and where one of the jobs cannot be asked about, in halves until it is found: it must
+    /// not keep all others from being sent.
+    async fn ask_records(&self, inquiries: &[Inquiry<'_>]) -> Result<Vec<Known>, RecordsError> {
+        let mut known = Vec::with_capacity(inquiries.len());
+        let mut parts = vec![inquiries];
+        while let Some(part) = parts.pop() {
+            match self.records.facts(part).await {
+                Ok(facts) if facts.len() == part.len() => {
+                    known.extend(facts.into_iter().map(Known::Facts));
+                }
+                Ok(_) => return Err(RecordsError::Failed),
+                Err(RecordsError::Unfit) if part.len() > 1 => {
+                    let (first, second) = part.split_at(part.len() / 2);
+                    parts.extend([second, first]);
+                }
+                Err(RecordsError::Unfit) => known.push(Known::Unaskable),
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(known)
+    }
+
+    fn gate(&self, asked: Vec<Asked>, known: &[Known]) -> Gated {
         let now = self.clock.now();
-        let mut passed = Vec::with_capacity(asked.len());
-        let mut turned = Vec::new();
-        for (one, facts) in zip(asked, facts) {
+        let mut gated = Gated::default();
+        for (one, known) in zip(asked, known) {
+            let facts = match known {
+                Known::Facts(facts) => Some(facts),
+                Known::Nothing => None,
+                Known::Unaskable => {
+                    gated.unaskable.push(one.in_hand);
+                    continue;
+                }
+            };
             let case = Case {
                 job: &one.in_hand.job,
                 policy: &one.policy,
-                facts: facts.as_ref(),
+                facts,
                 now,
             };
             match turned_away(case) {
-                Some((_, answer)) => turned.push((one.in_hand, answer)),
-                None => passed.push(one),
+                Some((_, answer)) => gated.turned.push((one.in_hand, answer)),
+                None => gated.passed.push(one),
             }
         }
-        (passed, turned)
+        gated
     }
 }
 

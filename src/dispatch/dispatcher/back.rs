@@ -78,7 +78,9 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
 
     /// Whether jobs of a lane wait for the pace to let them go.
     pub(super) fn has_surplus(&self, lane: Lane) -> bool {
-        self.queues[lane.index()].has_surplus() || !self.parking[lane.index()].is_empty()
+        let place = lane.index();
+        let on_their_way = [&self.parking[place], &self.astray[place]];
+        self.queues[place].has_surplus() || on_their_way.iter().any(|jobs| !jobs.is_empty())
     }
 
     /// Whether a job's carrier takes nothing like it just now.

@@ -7,15 +7,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{Dispatcher, Event};
-use crate::dispatch::in_hand::InHand;
-use crate::dispatch::ports::{Broker, Carrier, Clock, Meter, Records, RecordsError};
-use crate::domain::Lane;
+use crate::dispatch::in_hand::{Departure, InHand};
+use crate::dispatch::ports::{Broker, Carrier, Clock, DeadLetter, Meter, Records, RecordsError};
+use crate::domain::{Lane, Outcome};
 
 /// How often the records are asked whether they answer again.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
+
+/// What is said of a job that nothing can be asked about.
+const UNASKABLE: &str = "the database cannot be asked about this job's recipient, campaign, journey \
+    or batch: a value does not exist in its encoding";
 
 /// What keeps lanes closed.
 #[derive(Debug)]
@@ -99,15 +103,51 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
         self.turn_back(jobs);
     }
 
-    /// Jobs that may not be sent now. A job that was tried here knows more than its message does,
-    /// and one that came from an open queue would come again at once: these stay.
+    /// Jobs that may not be sent now. One that came from an open queue would come again at once, and
+    /// were it kept, so many like it would take up all that may be delivered by that queue: it goes
+    /// on to its own. One that was tried here knows more than its message does and stays.
     pub(super) fn turn_back(&mut self, jobs: Vec<InHand>) {
-        let stays = |job: &InHand| job.was_tried_here() || self.lanes.are_open(job.source_lane);
-        let (stranded, returned): (Vec<_>, Vec<_>) = jobs.into_iter().partition(stays);
-        self.stranded.extend(stranded);
+        let mut returned = Vec::new();
+        for job in jobs {
+            if self.lanes.are_open(job.source_lane) {
+                self.astray[job.lane().index()].push_back(job);
+            } else if job.was_tried_here() {
+                self.stranded.push(job);
+            } else {
+                returned.push(job.receipt);
+            }
+        }
         if !returned.is_empty() {
-            let receipts = returned.iter().map(|job| job.receipt).collect();
-            self.world.broker.give_back(receipts);
+            self.world.broker.give_back(returned);
+        }
+    }
+
+    /// Sends jobs that came by the other lane's queue on to their own, no faster than the pace.
+    pub(super) fn send_on(&mut self, now: Instant) {
+        for place in Lane::ALL.map(Lane::index) {
+            while !self.astray[place].is_empty() && self.paces[place].spend(now) {
+                if let Some(in_hand) = self.astray[place].pop_front() {
+                    self.depart(in_hand, Departure::Astray);
+                }
+            }
+        }
+    }
+
+    /// Jobs that the records cannot be asked about. They must not be sent unchecked, nor come again
+    /// for ever: they are kept where a person finds them.
+    pub(super) fn bury_unaskable(&mut self, jobs: Vec<InHand>) {
+        for in_hand in jobs {
+            self.give_back(&in_hand);
+            self.bury(
+                in_hand.receipt,
+                in_hand.source_lane,
+                DeadLetter {
+                    reason: Outcome::Dead.reason(),
+                    detail: UNASKABLE.to_owned(),
+                    at: self.world.clock.now(),
+                    payload: in_hand.job.payload,
+                },
+            );
         }
     }
 
@@ -117,7 +157,8 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
             .into_iter()
             .partition(|job| job.lane() == lane);
         self.stranded = others;
-        for in_hand in mine {
+        let astray = std::mem::take(&mut self.astray[lane.index()]);
+        for in_hand in mine.into_iter().chain(astray) {
             self.arrive(in_hand, now);
         }
     }
@@ -125,8 +166,12 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
     fn probe(&mut self) {
         let (records, events) = (Arc::clone(&self.world.records), self.events.clone());
         self.work.spawn(async move {
+            // From start to start: a question without an answer may take a second itself.
+            let mut times = interval(PROBE_EVERY);
+            times.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            times.tick().await;
             while records.probe().await.is_err() {
-                sleep(PROBE_EVERY).await;
+                times.tick().await;
             }
             // Nobody listens any more when the worker has stopped.
             let _ = events.send(Event::RecordsBack);

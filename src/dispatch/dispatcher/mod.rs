@@ -61,6 +61,8 @@ pub(super) enum Event {
         answers: Vec<AccountAnswer>,
         /// What the gates did not let pass.
         turned: Vec<(InHand, TurnedAway)>,
+        /// What the records cannot be asked about.
+        unaskable: Vec<InHand>,
     },
     /// The records have not answered.
     Unchecked {
@@ -134,6 +136,8 @@ pub(super) struct Dispatcher<B, M, C, K, R> {
     paces: [Pace; 2],
     /// Jobs whose carrier is out, on their way to the parking queue at the pace of sheds.
     parking: [VecDeque<InHand>; 2],
+    /// Jobs of a closed lane that came by the queue of an open one, on their way to their own.
+    astray: [VecDeque<InHand>; 2],
     pauses: Pauses,
     waiting: Waiting<Departing>,
     retrying: Waiting<InHand>,
@@ -177,6 +181,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
                 .sheds_per_second
                 .map(|count| Pace::per_second(count, now)),
             parking: Default::default(),
+            astray: Default::default(),
             pauses: Pauses::default(),
             waiting: Waiting::new(),
             retrying: Waiting::new(),
@@ -259,7 +264,11 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
                 tries,
                 answers,
                 turned,
-            } => self.on_answers(lane, tries, answers, turned),
+                unaskable,
+            } => {
+                self.bury_unaskable(unaskable);
+                self.on_answers(lane, tries, answers, turned);
+            }
             Event::Unchecked { lane, jobs, why } => self.on_unchecked(lane, jobs, why),
             Event::RecordsBack => self.on_records_back(),
             Event::Ledger(LedgerKeepsUp(keeps_up)) => self.on_ledger(keeps_up),
@@ -311,6 +320,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
             self.decide_anew(departing, now);
         }
         self.park(now);
+        self.send_on(now);
         self.take(now);
         self.shed_surplus(now);
         self.keep_house(now);
@@ -350,6 +360,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
         self.queues[lane.index()]
             .firsts()
             .chain(&self.parking[lane.index()])
+            .chain(&self.astray[lane.index()])
             .chain(
                 self.retrying
                     .iter()

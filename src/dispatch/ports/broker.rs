@@ -41,7 +41,8 @@ pub enum Route {
     Shed,
     /// Its carrier is out: back after the park delay.
     Park,
-    /// It has waited in the database and is due: to the lane's queue, as publishers send it.
+    /// It has waited in the database and is due, or came by the other lane's queue: to the lane's
+    /// queue, as publishers send it.
     Queue,
 }
 

@@ -187,6 +187,10 @@ pub enum RecordsError {
     /// It answers with an error.
     #[error("the database answered with an error")]
     Failed,
+    /// It answers, and cannot take a value that it was given: without that value it would do what
+    /// it was asked.
+    #[error("the database cannot take one of the values")]
+    Unfit,
 }
 
 /// What has been written down: opt-outs and holds, jobs that wait, jobs that have ended.
@@ -195,7 +199,8 @@ pub trait Records: Send + Sync + 'static {
     /// nothing is remembered.
     fn exist(&self) -> bool;
 
-    /// What is known of each job, in order, asked in one go.
+    /// What is known of each job, in order, asked in one go. [`RecordsError::Unfit`] when one of
+    /// them cannot be asked about.
     fn facts(
         &self,
         inquiries: &[Inquiry<'_>],
@@ -204,7 +209,8 @@ pub trait Records: Send + Sync + 'static {
     /// Lets jobs wait: all of them, or on an error none.
     fn keep(&self, jobs: &[WaitingJob]) -> impl Future<Output = Result<(), RecordsError>> + Send;
 
-    /// Writes down how jobs ended. Doing it twice changes nothing.
+    /// Writes down how jobs ended, all of them or on an error none. Doing it twice changes nothing.
+    /// [`RecordsError::Unfit`] when one of them cannot be written.
     fn write(&self, ended: &[Ended]) -> impl Future<Output = Result<(), RecordsError>> + Send;
 
     /// Whether questions would be answered now.

@@ -5,6 +5,7 @@
 
 mod chain;
 mod checks;
+mod closed;
 mod plan;
 mod ports;
 mod run;

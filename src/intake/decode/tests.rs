@@ -168,6 +168,9 @@ fn a_wrong_field_refuses_the_job_and_names_the_field() {
         ("recipient_timezone", json!("America/Nowhere")),
         ("recipient_timezone", json!("")),
         ("enqueued_at", json!("yesterday")),
+        // What the database cannot keep would fail whatever is written with it.
+        ("enqueued_at", json!("-009977-01-01T00:00:00Z")),
+        ("not_before", json!("+002026-01-01T00:00:00Z")),
         ("not_before", json!(1)),
         ("expires_at", json!("2026-13-01T00:00:00Z")),
     ];
@@ -191,6 +194,24 @@ fn a_wrong_field_keeps_the_rest_of_the_head() {
         (head.campaign_id.as_deref(), head.lane),
         (Some("spring"), Lane::Transactional)
     );
+}
+
+/// What some languages write for an instant that was never set is none that does harm.
+#[test]
+fn the_first_years_are_read() {
+    for text in ["0001-01-01T00:00:00Z", "0000-01-01T00:00:00+14:00"] {
+        let decoded = read(&with("enqueued_at", json!(text))).decoded;
+        assert!(matches!(decoded, Decoded::Job(_)), "{text}");
+    }
+}
+
+#[test]
+fn an_instant_that_is_refused_is_in_no_row_either() {
+    let job = with("enqueued_at", json!("-009977-01-01T00:00:00Z"));
+    let Decoded::Invalid { head, .. } = read(&job).decoded else {
+        panic!()
+    };
+    assert_eq!(head.enqueued_at, None);
 }
 
 #[test]

@@ -60,6 +60,53 @@ async fn a_broker_that_stops_and_starts_is_consumed_from_again() {
     rig.intake.close(Instant::now() + LIMIT).await;
 }
 
+/// While the ledger does not keep up, no marketing is taken. Passwords must not wait for its return
+/// when the connection breaks meanwhile.
+#[tokio::test]
+async fn a_lost_connection_is_rebuilt_while_a_lane_is_paused() {
+    let rabbit = Rabbit::start().await;
+    let mut rig = Rig::on(rabbit.url(), |_| {}).await;
+    rig.publish_jobs(Lane::Marketing, 0, 1).await;
+    let marketing = rig.take_one().await;
+    rig.broker.take(Lane::Marketing, false);
+    rig.becomes(|r| r.consuming == [true, false]).await;
+    rabbit.ctl(&["close_all_connections", "a test"]).await;
+    dies_within(&rig, &marketing, COMEBACK).await;
+    rig.becomes_within(COMEBACK, |r| r.consuming == [true, false] && r.publishing)
+        .await;
+    reopen_outside(&mut rig).await;
+    rig.publish_jobs(Lane::Transactional, 1, 1).await;
+    let transactional = rig.take_one().await;
+    assert_eq!(job_of(&transactional).head.id.as_str(), "j-1");
+    rig.broker.take(Lane::Marketing, true);
+    assert_eq!(job_of(&rig.take_one().await).head.id.as_str(), "j-0");
+    rig.intake.close(Instant::now() + LIMIT).await;
+}
+
+/// Whoever holds a receipt must not believe it live when the broker has given the job to another.
+#[tokio::test]
+async fn receipts_die_with_the_connection_while_both_lanes_are_paused() {
+    let rabbit = Rabbit::start().await;
+    let mut rig = Rig::on(rabbit.url(), |_| {}).await;
+    rig.publish_jobs(Lane::Transactional, 0, 1).await;
+    let delivery = rig.take_one().await;
+    for lane in Lane::ALL {
+        rig.broker.take(lane, false);
+    }
+    rig.becomes(|r| r.consuming == [false; 2]).await;
+    rabbit.ctl(&["close_all_connections", "a test"]).await;
+    dies_within(&rig, &delivery, COMEBACK).await;
+    rig.intake.close(Instant::now() + LIMIT).await;
+}
+
+async fn dies_within(rig: &Rig, delivery: &Delivery, limit: Duration) {
+    let since = Instant::now();
+    while rig.broker.is_live(&delivery.receipt) {
+        assert!(since.elapsed() < limit, "a receipt of a lost connection");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
 #[tokio::test]
 async fn an_emptied_broker_gets_everything_declared_again() {
     let mut rabbit = Rabbit::start().await;

@@ -35,6 +35,20 @@ async fn without_obstacle(pool: &PgPool, now: &str, retention: Option<Duration>)
     maintained
 }
 
+/// Where there is no room for new days, dropping old ones makes some.
+#[tokio::test]
+async fn old_days_are_dropped_although_no_new_one_can_be_made() {
+    let database = TestDatabase::create().await;
+    without_obstacle(database.pool(), "2026-02-01T12:00:00Z", None).await;
+    // A table brings a type of its name with it.
+    database
+        .execute("CREATE DOMAIN ledger_2026_03_10 AS integer")
+        .await;
+    let now = at("2026-03-10T12:00:00Z");
+    assert!(maintain(database.pool(), now, Some(DAY)).await.is_err());
+    assert!(partitions(database.pool()).await.is_empty());
+}
+
 #[tokio::test]
 async fn today_and_three_more_days_have_one() {
     let database = TestDatabase::create().await;

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lanekeeper::dispatch::ports::RecordsError;
 use lanekeeper::domain::{Failure, Field, Outcome, Refusal};
 use lanekeeper::ledger::{RecipientForm, write};
+use lanekeeper::postgres::records_error;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -169,6 +171,21 @@ async fn a_nul_fails_no_batch() {
             "ref-1|spring|sms"
         ]
     );
+}
+
+/// Such an entry is left out and the others are written: it must be told from an outage.
+#[tokio::test]
+async fn an_instant_that_the_database_does_not_know_is_an_unfit_value() {
+    let database = TestDatabase::create().await;
+    let mut one = ended("j-1", Outcome::Dispatched, NOON);
+    one.head.enqueued_at = Some("-009977-01-01T00:00:00Z".parse().unwrap());
+    let error = write(database.pool(), &[one], &RecipientForm::Absent).await;
+    assert_eq!(records_error(&error.unwrap_err()), RecordsError::Unfit);
+    // The first and the last that are read from a job.
+    let mut edges = ["j-2", "j-3"].map(|id| ended(id, Outcome::Dispatched, NOON));
+    edges[0].head.enqueued_at = Some("0000-01-01T00:00:00+14:00".parse().unwrap());
+    edges[1].head.enqueued_at = Some(jiff::Timestamp::MAX);
+    write_all(&database, &edges).await;
 }
 
 /// Replicas that tell of the same jobs in opposite orders do not block each other.

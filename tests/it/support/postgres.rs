@@ -53,6 +53,11 @@ impl TestDatabase {
         Self::made_by("TEMPLATE template0").await
     }
 
+    /// One that keeps texts in an encoding which does not know them all.
+    pub async fn in_latin1() -> Self {
+        Self::made_by("TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'").await
+    }
+
     async fn made_by(how: &str) -> Self {
         let name = unique_prefix("db").replace('-', "_");
         let mut server = connection(&database_url()).await;

@@ -1,17 +1,20 @@
 //! A broker that remembers what it was given, and fails or hangs as told.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use lanekeeper::dispatch::ports::{Broker, DeadLetter, EventBatch, PublishError, Receipt, Requeue};
 use lanekeeper::domain::Lane;
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// What becomes of a publish.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// Stored and confirmed.
     Confirmed,
+    /// Stored, and confirmed so much later.
+    ConfirmedAfter(Duration),
     /// Not stored, and said so.
     Refused,
     /// Stored, but whoever published never hears of it.
@@ -94,6 +97,13 @@ impl Broker for FakeBroker {
         self.stored_something.notify_waiters();
         if fates.contains(&Fate::Unanswered) {
             std::future::pending::<()>().await;
+        }
+        let late = fates.iter().map(|fate| match fate {
+            Fate::ConfirmedAfter(late) => *late,
+            _ => Duration::ZERO,
+        });
+        if let Some(latest) = late.max() {
+            sleep(latest).await;
         }
         let result = |fate| match fate {
             Fate::Refused => Err(PublishError::Refused),

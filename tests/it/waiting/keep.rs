@@ -90,7 +90,7 @@ async fn all_jobs_of_a_batch_are_kept_or_none() {
         assert!(keep(database.pool(), &jobs).await.is_err());
     }
     assert!(left(&database).await.is_empty());
-    let queues: i64 = sqlx::query_scalar("SELECT count(*) FROM ceiling_queues")
+    let queues: i64 = sqlx::query_scalar("SELECT count(*) FROM ceiling_turns")
         .fetch_one(database.pool())
         .await
         .unwrap();
@@ -117,7 +117,10 @@ async fn turns_are_handed_out_at_the_ceilings_rate_whoever_takes_them() {
     let database = TestDatabase::create().await;
     // Long enough that it does not run empty, however slow the machine is.
     database
-        .execute("INSERT INTO ceiling_queues VALUES ('acme', 'number', '+447700900123', now() + interval '1 hour')")
+        .execute(
+            "INSERT INTO ceiling_turns
+             VALUES ('acme', 'number', '+447700900123', 'marketing', now() + interval '1 hour')",
+        )
         .await;
     let mut workers = JoinSet::new();
     for worker in 0..8 {
@@ -161,12 +164,86 @@ async fn each_ceiling_has_a_queue_of_its_own() {
     );
 }
 
+/// A password does not wait for a whole campaign of its sender's.
+#[tokio::test]
+async fn a_lane_does_not_wait_for_the_others_turns() {
+    let database = TestDatabase::create().await;
+    let turn = |id: usize| in_turn(&id.to_string(), WaitReason::Number, "+1", 1);
+    let campaign: Vec<_> = (0..200).map(turn).collect();
+    keep(database.pool(), &campaign).await.unwrap();
+    let mut password = turn(200);
+    password.lane = Lane::Transactional;
+    let before = Timestamp::now().as_microsecond();
+    keep(database.pool(), &[password, turn(201)]).await.unwrap();
+    let due = "SELECT (extract(epoch FROM due_at) * 1000000)::bigint FROM waiting
+               WHERE id IN ('200', '201') ORDER BY id";
+    let due: Vec<i64> = sqlx::query_scalar(due)
+        .fetch_all(database.pool())
+        .await
+        .unwrap();
+    let wait = Duration::from_micros((due[0] - before).unsigned_abs());
+    assert!(
+        wait < Duration::from_secs(10),
+        "the password waits {wait:?}"
+    );
+    let wait = Duration::from_micros((due[1] - before).unsigned_abs());
+    assert!(
+        wait > Duration::from_secs(150),
+        "the campaign's last waits {wait:?}"
+    );
+}
+
+/// When the turns at the ceiling of that number end, in seconds from now; `None`: nobody has one.
+async fn taken_for(database: &TestDatabase, number: &str) -> Option<i32> {
+    let taken = "SELECT extract(epoch FROM taken_until - now())::integer FROM ceiling_turns
+                 WHERE kind = 'number' AND target = $1";
+    let taken = sqlx::query_scalar(taken).bind(number);
+    taken.fetch_optional(database.pool()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_ceiling_that_is_changed_or_removed_forgets_the_turns_at_its_old_rate() {
+    let database = TestDatabase::create().await;
+    database
+        .execute(
+            "INSERT INTO accounts (account_id) VALUES ('acme');
+             INSERT INTO ceilings SELECT 'acme', 'number', n, 1 FROM unnest('{+1,+2,+3}'::text[]) AS n;
+             INSERT INTO ceiling_turns
+             SELECT 'acme', kind, n, 'marketing', now() + interval '1 hour'
+             FROM unnest('{+1,+2,+3}'::text[]) AS n, unnest('{number,service}'::text[]) AS kind",
+        )
+        .await;
+    database
+        .execute(
+            "UPDATE ceilings SET per_second = 50 WHERE target = '+1';
+             DELETE FROM ceilings WHERE target = '+2';
+             UPDATE ceilings SET per_second = 1 WHERE target = '+3'",
+        )
+        .await;
+    assert_eq!(taken_for(&database, "+1").await, None, "changed");
+    assert_eq!(taken_for(&database, "+2").await, None, "removed");
+    assert!(taken_for(&database, "+3").await > Some(3_000), "as it was");
+    let services: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM ceiling_turns WHERE kind = 'service'")
+            .fetch_one(database.pool())
+            .await
+            .unwrap();
+    assert_eq!(services, 3, "services of the same name");
+    database.execute("DELETE FROM accounts").await;
+    assert_eq!(
+        taken_for(&database, "+3").await,
+        None,
+        "its account is removed"
+    );
+}
+
 #[tokio::test]
 async fn a_queue_that_has_run_empty_begins_anew_in_a_second() {
     let database = TestDatabase::create().await;
     database
         .execute(
-            "INSERT INTO ceiling_queues VALUES ('acme', 'number', '+1', now() - interval '1 hour')",
+            "INSERT INTO ceiling_turns
+             VALUES ('acme', 'number', '+1', 'marketing', now() - interval '1 hour')",
         )
         .await;
     let before = Timestamp::now().as_microsecond();

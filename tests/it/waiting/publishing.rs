@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{LIMIT, becomes_empty, ceiling, due_job, keep_all};
+use super::{CONFIRM_TIMEOUT, LIMIT, becomes_empty, ceiling, due_job, keep_all};
 use crate::support::postgres::TestDatabase;
 use crate::support::queues::Queues;
 use crate::support::{amqp_url, eventually, unique_prefix};
@@ -56,6 +56,7 @@ async fn released_jobs_are_delivered_from_their_lanes_queue() {
         database.pool().clone(),
         Arc::new(broker.clone()),
         ceiling(10_000),
+        CONFIRM_TIMEOUT,
         telemetry,
         Rng::new(),
     );

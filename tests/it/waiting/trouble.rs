@@ -11,7 +11,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::broker::{FakeBroker, Fate};
 use super::{
-    LIMIT, Running, becomes_empty, ceiling, due_job, due_jobs, keep_all, left, of_account,
+    CONFIRM_TIMEOUT, LIMIT, Running, becomes_empty, ceiling, due_job, due_jobs, keep_all, left,
+    of_account, paused_job,
 };
 use crate::support::eventually;
 use crate::support::postgres::{PrivatePostgres, TestDatabase};
@@ -90,14 +91,47 @@ async fn a_publish_that_hangs_holds_up_no_other_account_and_no_end() {
         "hangs" => Fate::Unanswered,
         _ => Fate::Confirmed,
     });
-    let began = Instant::now();
-    let releaser = Running::start(database.pool(), &broker, ceiling(100));
+    // The one that hangs is given up later than all others must have gone.
+    let releaser = Running::with_patience(database.pool(), &broker, ceiling(100), LIMIT);
     eventually("all others have gone", LIMIT, async || {
         left(&database).await == ["hangs"]
     })
     .await;
-    // The one that hangs is given up after ten seconds.
-    assert!(began.elapsed() < Duration::from_secs(8));
+    releaser.stop().await;
+}
+
+/// The settings allow a broker up to a minute: neither the turn nor the server ends it before.
+#[tokio::test]
+async fn what_is_confirmed_late_but_in_time_is_published_once() {
+    let database = TestDatabase::create().await;
+    keep_all(&database, &due_jobs(5)).await;
+    let broker = FakeBroker::new();
+    broker.decide(|_| Fate::ConfirmedAfter(Duration::from_secs(16)));
+    let own = database.database();
+    let minute = Duration::from_secs(60);
+    let releaser = Running::with_patience(own.pool(), &broker, ceiling(100), minute);
+    becomes_empty(&database).await;
+    assert_eq!(broker.ids().len(), 5);
+    for trouble in [ReleaseTrouble::Broker, ReleaseTrouble::Database] {
+        assert_eq!(failures(&releaser, trouble), 0);
+    }
+    releaser.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_not_confirmed_in_time_is_the_brokers_failure_and_goes_again() {
+    let database = TestDatabase::create().await;
+    keep_all(&database, &due_jobs(5)).await;
+    let broker = FakeBroker::new();
+    broker.decide(|_| Fate::Unanswered);
+    let soon = Duration::from_millis(100);
+    let releaser = Running::with_patience(database.pool(), &broker, ceiling(100), soon);
+    let failed = async || failures(&releaser, ReleaseTrouble::Broker) > 0;
+    eventually("it is given up", CONFIRM_TIMEOUT, failed).await;
+    assert_eq!(failures(&releaser, ReleaseTrouble::Database), 0);
+    assert_eq!(left(&database).await.len(), 5);
+    broker.decide(|_| Fate::Confirmed);
+    becomes_empty(&database).await;
     releaser.stop().await;
 }
 
@@ -163,4 +197,50 @@ async fn a_frozen_database_keeps_no_worker_from_stopping() {
     server.thaw();
     let closing = timeout(LIMIT, database.pool().close()).await;
     closing.expect("no connection is stuck");
+}
+
+/// As when the count takes longer than the server allows: it is for a metric, and no job waits for it.
+#[tokio::test]
+async fn a_count_that_fails_holds_up_no_release() {
+    let database = TestDatabase::create().await;
+    // Found before the server's own, by which a table's size is asked.
+    let shadow = format!(
+        "CREATE FUNCTION pg_relation_size(regclass) RETURNS bigint LANGUAGE plpgsql
+             AS $$ BEGIN RAISE query_canceled; END $$;
+         ALTER DATABASE {} SET search_path = public, pg_catalog",
+        database.name()
+    );
+    database.execute(&shadow).await;
+    let own = database.database();
+    let counting = sqlx::query("SELECT pg_relation_size('waiting')").execute(own.pool());
+    assert!(counting.await.is_err(), "counting fails");
+    keep_all(&database, &due_jobs(10)).await;
+    let broker = FakeBroker::new();
+    let releaser = Running::start(own.pool(), &broker, ceiling(100));
+    becomes_empty(&database).await;
+    assert_eq!(failures(&releaser, ReleaseTrouble::Database), 0);
+    releaser.stop().await;
+}
+
+/// Longer than any other question, and less than a releaser's statements may take.
+#[tokio::test]
+async fn holds_that_are_slow_to_look_up_hold_up_no_release() {
+    let database = TestDatabase::create().await;
+    database
+        .execute(
+            "ALTER TABLE holds RENAME TO quick;
+             CREATE VIEW holds AS
+                 WITH slow AS MATERIALIZED (SELECT pg_sleep(1.5)) SELECT quick.* FROM quick, slow;
+             INSERT INTO quick VALUES ('acme', 'account', 'acme', 'cancelled')",
+        )
+        .await;
+    let own = database.database();
+    let looking = sqlx::query("SELECT * FROM holds").execute(own.pool()).await;
+    assert!(looking.is_err(), "it takes longer than is usual");
+    keep_all(&database, &[due_job("due"), paused_job("paused", "c")]).await;
+    let broker = FakeBroker::new();
+    // At this ceiling rows that are due need an answer too.
+    let releaser = Running::start(own.pool(), &broker, ceiling(0));
+    becomes_empty(&database).await;
+    releaser.stop().await;
 }
