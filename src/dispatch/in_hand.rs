@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::ports::{
-    Admission, CapKey, Due, Inquiry, Receipt, Requeue, Route, TryId, WaitReason, WaitingJob,
+    Admission, CapKey, Door, Due, Inquiry, Receipt, Requeue, Route, TryId, WaitReason, WaitingJob,
 };
 use crate::domain::{AccountId, Job, JobHeaders, Lane, Limit, recipient_key};
 
@@ -62,6 +62,15 @@ impl InHand {
 
     pub fn account(&self) -> &AccountId {
         &self.job.head.account
+    }
+
+    /// How it stands towards the meter. Only the admission of the round that brought it here counts,
+    /// and only until it was tried.
+    pub fn door(&self) -> Door {
+        match self.headers.admitted_ms {
+            Some(at_ms) if !self.was_tried_here() => Door::Paid { at_ms },
+            _ => Door::Worker,
+        }
     }
 
     /// Whether anything has happened to it in this worker that its message does not tell.

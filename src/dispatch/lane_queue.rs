@@ -3,7 +3,9 @@
 //! They stand in one stream per account and carrier, and the streams take turns, so that no
 //! account's flood stands in front of another's job. A stream whose account is over its ceiling is
 //! blocked until the window ends: its first few jobs are held for the opening, where the lane
-//! allows that, and the rest are surplus, to be shed.
+//! allows that, and the rest are surplus, to be shed. Jobs that an API server has admitted are paid
+//! for: they go whatever the ceiling, and when the meter itself says no to one, it is an ordinary
+//! job from then on.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -169,7 +171,7 @@ impl LaneQueue {
                 };
                 let standing = standing(&key.account);
                 let free = free_slots(key.carrier);
-                if let Some(until) = standing.reached_until {
+                if let Some(until) = standing.reached_until.filter(|_| !key.admitted) {
                     self.block(&key, until, standing.ceiling, now);
                 } else if free == 0 {
                     slotless = true;
@@ -191,7 +193,7 @@ impl LaneQueue {
         self.turns
             .iter()
             .flatten()
-            .any(|key| standing(&key.account).reached_until.is_none())
+            .any(|key| key.admitted || standing(&key.account).reached_until.is_none())
     }
 
     /// Opens the streams whose windows have ended.

@@ -62,6 +62,12 @@ pub enum Verdict {
         /// twice: to be counted.
         possible_duplicate: bool,
     },
+    /// An API server has admitted the job before, and no worker has tried it yet; nothing was
+    /// counted again. Only API servers are told so.
+    AdmittedBefore {
+        /// When, in milliseconds since the Unix epoch, by the store's clock.
+        at_ms: u64,
+    },
     /// Not now; nothing was counted.
     Shed(Limit),
     /// The recipient has had as many messages as a frequency cap allows; nothing was counted.

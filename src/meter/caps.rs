@@ -103,7 +103,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::dispatch::ports::TryId;
+    use crate::dispatch::ports::{Door, TryId};
     use crate::domain::Lane;
 
     const WINDOW: Duration = Duration::from_secs(60);
@@ -121,6 +121,7 @@ mod tests {
         JobRequest {
             id: JobId::parse(&format!("job-{number}")).unwrap(),
             lane: Lane::Marketing,
+            door: Door::Worker,
             try_id: TryId(0),
             claim_for: WINDOW,
             caps: vec![cap],

@@ -3,11 +3,12 @@
 -- A claim is one short string, told apart by its first letter:
 --   P<deadline>:<try>               "sending": a try is under way until <deadline>
 --   S<at>:<carrier>[:<carrier_ref>] "sent": a carrier took the job at <at>
---   anything else                   "admitted" (an API let it in, nobody tried yet) or unreadable:
---                                   stands in nobody's way
+--   A<at>                           "admitted": an API server let the job in at <at>, and nobody has
+--                                   tried to send it yet; stands in no worker's way
+--   anything else                   unreadable: stands in nobody's way
 -- Times are milliseconds since the Unix epoch by this server's clock.
 
-local SENDING, SENT = 80, 83 -- 'P', 'S'
+local ADMITTED, SENDING, SENT = 65, 80, 83 -- 'A', 'P', 'S'
 
 local call, byte, sub, format = redis.call, string.byte, string.sub, string.format
 

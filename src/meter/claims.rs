@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::expiring::Expiring;
-use crate::dispatch::ports::{Conclusion, TryId, TryResult};
-use crate::domain::{AccountId, JobId, SentRecord};
+use crate::dispatch::ports::{Conclusion, Door, JobRequest, TryId, TryResult};
+use crate::domain::{AccountId, JobId, Limit, SentRecord, Verdict};
 
 /// One instant on both clocks: the steady one that durations are measured by, and the wall clock
 /// that goes into records.
@@ -19,11 +19,20 @@ pub struct Moment {
     pub wall: Timestamp,
 }
 
+impl Moment {
+    /// The wall clock, in milliseconds since the Unix epoch.
+    pub(super) fn wall_ms(self) -> u64 {
+        u64::try_from(self.wall.as_millisecond()).unwrap_or(0)
+    }
+}
+
 /// How a job stands in the book.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing<'a> {
     /// Nothing is known of it.
     Free,
+    /// An API server has admitted it, at that time in milliseconds since the Unix epoch.
+    Admitted(u64),
     /// A try is under way.
     InProgress,
     /// A try was under way, and its time is over without a known result.
@@ -32,8 +41,24 @@ pub(super) enum Standing<'a> {
     Sent(&'a SentRecord),
 }
 
+impl Standing<'_> {
+    /// What keeps a job from being asked about any further, if something does. To an API server
+    /// any claim says that the job is on its way already.
+    pub(super) fn verdict(self, door: Door) -> Option<Verdict> {
+        match (self, door) {
+            (Self::Sent(record), _) => Some(Verdict::Duplicate(record.clone())),
+            (Self::Admitted(at_ms), Door::Api) => Some(Verdict::AdmittedBefore { at_ms }),
+            (Self::InProgress, _) | (Self::Unfinished, Door::Api) => {
+                Some(Verdict::Shed(Limit::Claim))
+            }
+            (Self::Free | Self::Admitted(_) | Self::Unfinished, _) => None,
+        }
+    }
+}
+
 #[derive(Debug)]
 enum State {
+    Admitted { at_ms: u64 },
     Sending { try_id: TryId, deadline: Instant },
     Sent(SentRecord),
 }
@@ -65,8 +90,27 @@ impl ClaimBook {
         match self.claims.get(&(account.clone(), id.clone()), now) {
             None => Standing::Free,
             Some(State::Sent(record)) => Standing::Sent(record),
+            Some(State::Admitted { at_ms }) => Standing::Admitted(*at_ms),
             Some(State::Sending { deadline, .. }) if *deadline > now => Standing::InProgress,
             Some(State::Sending { .. }) => Standing::Unfinished,
+        }
+    }
+
+    /// Notes that a job was admitted, at that time in milliseconds since the Unix epoch: to be
+    /// queued, or to be sent.
+    pub(super) fn enter(
+        &mut self,
+        account: &AccountId,
+        job: &JobRequest,
+        at_ms: u64,
+        now: Instant,
+    ) {
+        if job.door == Door::Api {
+            let key = (account.clone(), job.id.clone());
+            let admitted = State::Admitted { at_ms };
+            self.claims.put(key, admitted, now + self.life, now);
+        } else {
+            self.claim(account, &job.id, job.try_id, job.claim_for, now);
         }
     }
 
@@ -100,7 +144,7 @@ impl ClaimBook {
                     Standing::Sent(_)
                 ) {
                     let record = SentRecord {
-                        at_ms: u64::try_from(now.wall.as_millisecond()).unwrap_or(0),
+                        at_ms: now.wall_ms(),
                         carrier: carrier.clone(),
                         carrier_ref: carrier_ref.clone(),
                     };

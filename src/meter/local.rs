@@ -11,7 +11,7 @@ use super::StoreAnswer;
 use super::caps::CapBook;
 use super::claims::{ClaimBook, Moment, Standing};
 use super::targets::Targets;
-use crate::dispatch::ports::{AccountRequest, Conclusion, JobRequest};
+use crate::dispatch::ports::{AccountRequest, Conclusion, Door, JobRequest};
 use crate::domain::{AccountId, Ceilings, Counter, Lane, Limit, Verdict};
 
 /// How long a window lasts from its first count: budgets are per second.
@@ -140,12 +140,14 @@ impl Books {
     /// What keeps a job from passing, whatever its lane; or nothing, and whether an earlier try
     /// of it has no known result.
     fn check(&self, account: &AccountId, job: &JobRequest, now: Moment) -> Result<bool, Verdict> {
-        let unfinished = match self.claims.standing(account, &job.id, now.instant) {
-            Standing::Sent(record) => return Err(Verdict::Duplicate(record.clone())),
-            Standing::InProgress => return Err(Verdict::Shed(Limit::Claim)),
-            Standing::Unfinished => true,
-            Standing::Free => false,
-        };
+        let standing = self.claims.standing(account, &job.id, now.instant);
+        let unfinished = standing == Standing::Unfinished;
+        if let Some(verdict) = standing.verdict(job.door) {
+            return Err(verdict);
+        }
+        if is_paid(job, now) {
+            return Ok(unfinished);
+        }
         let caps = self.caps.as_ref();
         if let Some(capped) = caps.and_then(|caps| caps.full(account, job, now)) {
             return Err(Verdict::Capped(capped));
@@ -156,14 +158,12 @@ impl Books {
         }
     }
 
-    /// Notes a job that passes.
-    fn enter(&mut self, account: &AccountId, job: &JobRequest, now: Instant) {
+    /// Counts a job that passes.
+    fn count(&mut self, account: &AccountId, job: &JobRequest, now: Instant) {
         self.targets.add(account, job, now);
         if let Some(caps) = &mut self.caps {
             caps.join(account, job, now);
         }
-        self.claims
-            .claim(account, &job.id, job.try_id, job.claim_for, now);
     }
 
     /// Notes how a try ended. A job gives up what it frees only if none of its tries is known
@@ -172,7 +172,8 @@ impl Books {
         let Conclusion { account, id, .. } = conclusion;
         self.claims.conclude(conclusion, now);
         let standing = self.claims.standing(account, id, now.instant);
-        let leaves = standing == Standing::Free && conclusion.gives_up();
+        let untried = matches!(standing, Standing::Free | Standing::Admitted(_));
+        let leaves = untried && conclusion.gives_up();
         if let Some(caps) = self.caps.as_mut().filter(|_| leaves) {
             caps.leave(account, id, &conclusion.frees, now.instant);
         }
@@ -198,15 +199,26 @@ pub(super) fn decide(
             Ok(unfinished) => unfinished,
             Err(verdict) => return verdict,
         };
-        let count = window.counter(now.instant).count;
-        if count.saturating_add(pending) >= request.ceilings.of_lane(job.lane) {
-            return Verdict::Shed(Limit::Lane);
+        if !is_paid(job, now) {
+            let count = window.counter(now.instant).count;
+            if count.saturating_add(pending) >= request.ceilings.of_lane(job.lane) {
+                return Verdict::Shed(Limit::Lane);
+            }
+            window.add(1, now.instant);
+            books.count(account, job, now.instant);
         }
-        window.add(1, now.instant);
-        books.enter(account, job, now.instant);
+        books.claims.enter(account, job, now.wall_ms(), now.instant);
         Verdict::Admitted { possible_duplicate }
     };
     request.jobs.iter().map(verdict).collect()
+}
+
+/// Whether an API server has admitted the job less than a window ago: then nothing counts it again.
+fn is_paid(job: &JobRequest, now: Moment) -> bool {
+    match job.door {
+        Door::Paid { at_ms } => u128::from(now.wall_ms().abs_diff(at_ms)) <= WINDOW.as_millis(),
+        Door::Worker | Door::Api => false,
+    }
 }
 
 /// Counters, caps and claims of many accounts, in memory that does not outgrow what is in use.
@@ -243,6 +255,7 @@ impl LocalCounters {
         StoreAnswer {
             verdicts,
             counter: window.counter(now.instant),
+            at_ms: now.wall_ms(),
         }
     }
 

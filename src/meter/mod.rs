@@ -32,6 +32,8 @@ pub struct StoreAnswer {
     pub verdicts: Vec<Verdict>,
     /// The counter after them.
     pub counter: Counter,
+    /// The store's time of the decision, in milliseconds since the Unix epoch.
+    pub at_ms: u64,
 }
 
 /// Why the store of shared counters gave no answer. A closed list: the metric of decisions that

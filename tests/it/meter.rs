@@ -4,6 +4,8 @@
 mod behaviour;
 #[path = "meter/caps.rs"]
 mod caps;
+#[path = "meter/doors.rs"]
+mod doors;
 #[path = "meter/faults.rs"]
 mod faults;
 #[path = "meter/keys.rs"]

@@ -18,7 +18,7 @@ use crate::accounts::{self, AccountPolicy, Directory};
 use crate::cli::escape;
 use crate::clock::SystemClock;
 use crate::dispatch::job_request;
-use crate::dispatch::ports::{Clock as _, Facts, Inquiry, JobRequest, TryId};
+use crate::dispatch::ports::{Clock as _, Door, Facts, Inquiry, JobRequest, TryId};
 use crate::domain::{Decoded, Job, recipient_key};
 use crate::intake::decode::{MAX_PAYLOAD, decode};
 use crate::meter::{RedisOptions, Standing, look};
@@ -41,7 +41,7 @@ pub(super) async fn run(settings: &Settings, file: &Path, json: bool) -> anyhow:
         facts = facts_of(database.as_ref(), job).await?;
         request = policy
             .as_ref()
-            .map(|policy| job_request(job, policy, TryId(0), Duration::ZERO));
+            .map(|policy| job_request(job, policy, Door::Worker, TryId(0), Duration::ZERO));
         if let Some(request) = &request {
             standing = standing_of(settings, job, request).await;
         }

@@ -130,9 +130,15 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
                 }
                 admitted.push(attempt);
             }
+            // Only an API server hears that; the next round tells more.
+            Verdict::AdmittedBefore { .. } => {
+                self.give_back(&attempt.in_hand);
+                self.depart(attempt.in_hand, Departure::Shed(Limit::Claim));
+            }
             Verdict::Shed(Limit::Lane) => {
                 self.give_back(&attempt.in_hand);
                 attempt.in_hand.turned_away = true;
+                attempt.in_hand.headers.admitted_ms = None;
                 over.push(attempt.in_hand);
             }
             Verdict::Shed(limit) => {

@@ -12,7 +12,7 @@ use super::Event;
 use crate::accounts::AccountPolicy;
 use crate::dispatch::in_hand::{InHand, Try};
 use crate::dispatch::ports::{
-    AccountRequest, CapKey, CapRequest, Clock, Facts, Inquiry, JobRequest, Meter, Records,
+    AccountRequest, CapKey, CapRequest, Clock, Door, Facts, Inquiry, JobRequest, Meter, Records,
     RecordsError, TargetCeiling, TryId,
 };
 use crate::domain::{Job, Lane, recipient_digest, recipient_key};
@@ -169,7 +169,8 @@ fn requests(passed: Vec<Asked>) -> (Vec<AccountRequest>, Vec<Try>) {
             by_account.push(Vec::new());
             requests.len() - 1
         });
-        let request = job_request(&in_hand.job, &policy, try_id, claim_for);
+        let door = in_hand.door();
+        let request = job_request(&in_hand.job, &policy, door, try_id, claim_for);
         in_hand.caps = request.caps.iter().map(|cap| cap.key.clone()).collect();
         requests[place].jobs.push(request);
         by_account[place].push(Try { in_hand, try_id });
@@ -181,12 +182,14 @@ fn requests(passed: Vec<Asked>) -> (Vec<AccountRequest>, Vec<Try>) {
 pub(crate) fn job_request(
     job: &Job,
     policy: &AccountPolicy,
+    door: Door,
     try_id: TryId,
     claim_for: Duration,
 ) -> JobRequest {
     JobRequest {
         id: job.head.id.clone(),
         lane: job.lane(),
+        door,
         try_id,
         claim_for,
         caps: caps_of(job, policy),

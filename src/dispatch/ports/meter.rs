@@ -39,6 +39,22 @@ pub struct CapRequest {
     pub window: Duration,
 }
 
+/// Who asks about a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// A worker that is about to send it.
+    Worker,
+    /// A worker that is about to send it, after an API server admitted it: for one second by the
+    /// store's clock neither ceilings nor caps look at it again.
+    Paid {
+        /// When it was admitted, in milliseconds since the Unix epoch, by the store's clock.
+        at_ms: u64,
+    },
+    /// An API server that is about to queue it. Its claim says "admitted" and keeps no worker from
+    /// sending the job.
+    Api,
+}
+
 /// One job that asks to be admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRequest {
@@ -46,6 +62,8 @@ pub struct JobRequest {
     pub id: JobId,
     /// Its lane, which chooses the ceiling.
     pub lane: Lane,
+    /// Who asks.
+    pub door: Door,
     /// The try that the claim is for.
     pub try_id: TryId,
     /// How long a result may take: the carrier's time-out and one second.
@@ -79,6 +97,9 @@ pub struct AccountAnswer {
     pub counter: Counter,
     /// Whose counter it is.
     pub mode: MeterMode,
+    /// When it was decided, in milliseconds since the Unix epoch: by the store's clock, or by this
+    /// process's own where it decided.
+    pub at_ms: u64,
 }
 
 /// How one try ended.

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 pub use broker::{Broker, DeadLetter, Delivery, EventBatch, PublishError, Receipt, Requeue, Route};
 pub use carrier::{Accepted, Carrier, SendError, SendVerdict};
 pub use meter::{
-    AccountAnswer, AccountRequest, CapKey, CapRequest, Conclusion, JobRequest, Meter,
+    AccountAnswer, AccountRequest, CapKey, CapRequest, Conclusion, Door, JobRequest, Meter,
     TargetCeiling, TryId, TryResult,
 };
 pub use records::{

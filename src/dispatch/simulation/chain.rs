@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::ports::wall;
 use crate::accounts::{AccountPolicy, CapRule, QuietAction, QuietPolicy};
 use crate::dispatch::ports::{
-    Accepted, AccountRequest, CapKey, CapRequest, Carrier, Clock, Conclusion, Hold, JobRequest,
-    SendError, TargetCeiling, TryId, TryResult,
+    Accepted, AccountRequest, CapKey, CapRequest, Carrier, Clock, Conclusion, Door, Hold,
+    JobRequest, SendError, TargetCeiling, TryId, TryResult,
 };
 use crate::dispatch::{Fleet, FleetCarrier, Pipeline, PipelineOptions, RetryPolicy};
 use crate::domain::{
@@ -238,6 +238,7 @@ impl World {
         JobRequest {
             id: JobId::parse(id).unwrap(),
             lane: Lane::Transactional,
+            door: Door::Worker,
             try_id: TryId(7),
             claim_for: Duration::from_secs(11),
             caps: cap.into_iter().collect(),

@@ -2,8 +2,8 @@
 
 use super::state::State;
 use crate::dispatch::ports::{AccountAnswer, AccountRequest, JobRequest};
-use crate::domain::{Limit, MeterMode, Verdict};
-use crate::meter::claims::{Moment, Standing};
+use crate::domain::{MeterMode, Verdict};
+use crate::meter::claims::Moment;
 use crate::meter::{StoreAnswer, StoreError};
 
 /// What is to be done about a batch.
@@ -50,23 +50,17 @@ impl State {
     fn plan_asking(&self, mut request: AccountRequest, now: Moment, plan: &mut Plan) {
         let mut verdicts: Vec<(usize, Verdict)> = Vec::new();
         for (place, job) in request.jobs.iter().enumerate() {
-            match self
-                .books
-                .claims
-                .standing(&request.account, &job.id, now.instant)
-            {
-                Standing::Sent(record) => {
-                    verdicts.push((place, Verdict::Duplicate(record.clone())));
-                }
-                Standing::InProgress => verdicts.push((place, Verdict::Shed(Limit::Claim))),
-                Standing::Free | Standing::Unfinished => {}
-            }
+            let claims = &self.books.claims;
+            let standing = claims.standing(&request.account, &job.id, now.instant);
+            let verdict = standing.verdict(job.door);
+            verdicts.extend(verdict.map(|verdict| (place, verdict)));
         }
         if verdicts.len() == request.jobs.len() {
             plan.entries.push(Entry::Done(AccountAnswer {
                 verdicts: verdicts.into_iter().map(|(_, verdict)| verdict).collect(),
                 counter: self.counter(&request.account, now),
                 mode: MeterMode::Shared,
+                at_ms: now.wall_ms(),
             }));
             return;
         }

@@ -121,7 +121,8 @@ impl State {
         let mut verdicts = answer.verdicts;
         for (job, verdict) in std::iter::zip(&request.jobs, &mut verdicts) {
             if let Verdict::Admitted { possible_duplicate } = *verdict {
-                *verdict = self.adopt_admission(&request.account, job, possible_duplicate, now);
+                let admitted = (possible_duplicate, answer.at_ms);
+                *verdict = self.adopt_admission(&request.account, job, admitted, now);
             }
             if matches!(verdict, Verdict::Admitted { .. }) {
                 admitted += 1;
@@ -141,6 +142,7 @@ impl State {
             verdicts,
             counter: answer.counter,
             mode: MeterMode::Shared,
+            at_ms: answer.at_ms,
         }
     }
 
@@ -150,21 +152,20 @@ impl State {
         &mut self,
         account: &AccountId,
         job: &JobRequest,
-        possible_duplicate: bool,
+        (possible_duplicate, at_ms): (bool, u64),
         now: Moment,
     ) -> Verdict {
-        let unfinished = match self.books.claims.standing(account, &job.id, now.instant) {
-            Standing::Free => false,
-            Standing::Unfinished => true,
-            Standing::InProgress => {
+        let claims = &mut self.books.claims;
+        let standing = claims.standing(account, &job.id, now.instant);
+        let unfinished = standing == Standing::Unfinished;
+        if let Some(verdict) = standing.verdict(job.door) {
+            if verdict == Verdict::Shed(Limit::Claim) {
                 // That try is of the same job, and needs its place in the caps' counts.
                 self.remember(not_sent(account, job, Vec::new()));
-                return Verdict::Shed(Limit::Claim);
             }
-            Standing::Sent(record) => return Verdict::Duplicate(record.clone()),
-        };
-        let claims = &mut self.books.claims;
-        claims.claim(account, &job.id, job.try_id, job.claim_for, now.instant);
+            return verdict;
+        }
+        claims.enter(account, job, at_ms, now.instant);
         Verdict::Admitted {
             possible_duplicate: possible_duplicate || unfinished,
         }
@@ -196,6 +197,7 @@ impl State {
             verdicts,
             counter: account.window.counter(now.instant),
             mode: MeterMode::Local,
+            at_ms: now.wall_ms(),
         }
     }
 

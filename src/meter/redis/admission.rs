@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::keys::Keys;
 use super::options::RedisOptions;
 use super::scripts::Call;
-use crate::dispatch::ports::{AccountRequest, CapKey, JobRequest, TargetCeiling};
+use crate::dispatch::ports::{AccountRequest, CapKey, Door, JobRequest, TargetCeiling};
 use crate::domain::Limit;
 use crate::meter::targets::targets;
 
@@ -38,7 +38,7 @@ pub(super) fn probe(options: &RedisOptions) -> Call {
         "1 1000000000",
         "1 1000000000 1000",
         "1 probe 1 0 1 1",
-        "1 1000000000 0 0",
+        "1 1000000000 0 w 0",
     ];
     let words = args.iter().flat_map(|words| words.split(' '));
     Call {
@@ -49,16 +49,32 @@ pub(super) fn probe(options: &RedisOptions) -> Call {
 
 /// The jobs, in runs of neighbours on the same terms.
 fn write_jobs(request: &AccountRequest, claims: bool, call: &mut Call) {
-    let terms = |job: &JobRequest| (request.ceilings.of_lane(job.lane), job.claim_for);
+    let terms = |job: &JobRequest| {
+        let ceiling = request.ceilings.of_lane(job.lane);
+        (ceiling, job.claim_for, door_letter(job.door))
+    };
     for run in request.jobs.chunk_by(|a, b| terms(a) == terms(b)) {
-        let (ceiling, claim_for) = terms(&run[0]);
+        let (ceiling, claim_for, door) = terms(&run[0]);
         call.arg(&run.len());
         call.arg(&ceiling);
         call.arg(&claim_for.as_millis());
-        if claims {
-            let tries = run.iter().map(|job| format!("{:x}", job.try_id.0));
-            call.args.extend(tries);
+        call.arg(&door);
+        for job in run {
+            if let Door::Paid { at_ms } = job.door {
+                call.arg(&at_ms);
+            }
+            if claims {
+                call.args.push(format!("{:x}", job.try_id.0));
+            }
         }
+    }
+}
+
+const fn door_letter(door: Door) -> char {
+    match door {
+        Door::Worker => 'w',
+        Door::Paid { .. } => 'p',
+        Door::Api => 'i',
     }
 }
 

@@ -23,6 +23,7 @@ fn read_parts(reply: Value, jobs: &[JobRequest]) -> Option<StoreAnswer> {
         count: u32::try_from(number(parts.next())?).unwrap_or(u32::MAX),
         window_left: Duration::from_millis(number(parts.next())?),
     };
+    let at_ms = number(parts.next())?;
     let letters = text(parts.next())?;
     if letters.len() != jobs.len() {
         return None;
@@ -31,6 +32,7 @@ fn read_parts(reply: Value, jobs: &[JobRequest]) -> Option<StoreAnswer> {
         b'a' | b'p' => Some(Verdict::Admitted {
             possible_duplicate: letter == b'p',
         }),
+        b'k' => number(parts.next()).map(|at_ms| Verdict::AdmittedBefore { at_ms }),
         b'c' => Some(Verdict::Shed(Limit::Claim)),
         b'd' => text(parts.next()).map(|claim| Verdict::Duplicate(read_sent(&claim))),
         b'f' => read_capped(job, number(parts.next())?, number(parts.next())?),
@@ -42,6 +44,7 @@ fn read_parts(reply: Value, jobs: &[JobRequest]) -> Option<StoreAnswer> {
     Some(StoreAnswer {
         verdicts: verdicts.collect::<Option<_>>()?,
         counter,
+        at_ms,
     })
 }
 

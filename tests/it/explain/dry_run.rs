@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use lanekeeper::dispatch::ports::{
-    AccountRequest, CapKey, CapRequest, Conclusion, JobRequest, TargetCeiling, TryId, TryResult,
+    AccountRequest, CapKey, CapRequest, Conclusion, Door, JobRequest, TargetCeiling, TryId,
+    TryResult,
 };
 use lanekeeper::domain::{AccountId, Budget, Ceilings, JobId, Lane, Reserve, recipient_digest};
 use lanekeeper::meter::{CounterStore as _, RedisOptions, RedisStore};
@@ -207,6 +208,7 @@ fn admission(id: &str, caps: Vec<CapRequest>, number: Option<TargetCeiling>) -> 
         jobs: vec![JobRequest {
             id: JobId::parse(id).unwrap(),
             lane: Lane::Marketing,
+            door: Door::Worker,
             try_id: TryId(7),
             claim_for: Duration::from_secs(60),
             caps,

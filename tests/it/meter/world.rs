@@ -7,7 +7,7 @@ use std::time::Duration;
 use deadpool_redis::redis::{Client, FromRedisValue, aio::MultiplexedConnection, cmd};
 use jiff::Timestamp;
 use lanekeeper::dispatch::ports::{
-    AccountRequest, CapKey, CapRequest, Clock, Conclusion, JobRequest, TargetCeiling, TryId,
+    AccountRequest, CapKey, CapRequest, Clock, Conclusion, Door, JobRequest, TargetCeiling, TryId,
     TryResult,
 };
 use lanekeeper::domain::{
@@ -108,6 +108,7 @@ pub fn job(id: &str, lane: Lane) -> JobRequest {
     JobRequest {
         id: JobId::parse(id).unwrap(),
         lane,
+        door: Door::Worker,
         try_id: TryId(number().wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         claim_for: Duration::from_secs(11),
         caps: Vec::new(),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::time::sleep;
 
 use super::super::*;
-use crate::dispatch::ports::{JobRequest, TryId, TryResult};
+use crate::dispatch::ports::{Door, JobRequest, TryId, TryResult};
 use crate::domain::{Budget, Ceilings, JobId, Lane, Limit, MeterMode, Reserve, Verdict};
 use crate::meter::MemoryStore;
 
@@ -156,6 +156,7 @@ impl Rig {
         JobRequest {
             id: JobId::parse(id).unwrap(),
             lane,
+            door: Door::Worker,
             try_id: TryId(self.number()),
             claim_for: CLAIM_FOR,
             caps: Vec::new(),
