@@ -14,6 +14,12 @@ impl Digest {
     pub fn of(bytes: &[u8]) -> Self {
         Sha256::new_with_prefix(bytes).into()
     }
+
+    /// Its bytes.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
 }
 
 /// The digest of all that was hashed.

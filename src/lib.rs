@@ -1,6 +1,7 @@
 //! Lanekeeper: a dispatch worker for outbound messages with two traffic lanes and one budget.
 
 pub mod accounts;
+pub mod api;
 pub mod backoff;
 pub mod batch;
 pub mod carrier;

@@ -44,9 +44,15 @@ fn note(facts: &mut [Facts], targets: &Targets<'_>, answer: Answer) {
             }
         }
         Known::Hold(hold) => {
+            let pauses_account = hold == Hold::Paused
+                && targets
+                    .all
+                    .get(place)
+                    .is_some_and(|(_, kind, _)| *kind == HoldKind::Account);
             for job in targets.jobs.get(place).into_iter().flatten() {
-                let graver: &mut Option<Hold> = &mut facts[*job].hold;
-                *graver = (*graver).max(Some(hold));
+                let one = &mut facts[*job];
+                one.hold = one.hold.max(Some(hold));
+                one.account_paused |= pauses_account;
             }
         }
         Known::Sent(record) => {

@@ -3,11 +3,13 @@
 pub mod account;
 mod age;
 mod amqp;
+pub mod api;
 pub mod cap;
 pub mod ceiling;
 pub mod check;
 pub mod dead;
 pub mod demo;
+pub mod dev;
 pub mod enqueue;
 mod escape;
 pub mod explain;
@@ -64,6 +66,20 @@ enum Command {
         1  it could not start, or the broker is in a state that only a person can mend\n  \
         2  wrong usage, or wrong settings")]
     Worker,
+    /// Serve the HTTP API: messages over HTTP, by the same lanes and budgets, until told to stop.
+    ///
+    /// It needs RabbitMQ, Redis and PostgreSQL, as workers do, and a key for each client
+    /// (`lanekeeper key create`). Run as many as you like. /docs has the reference.
+    #[command(after_help = "Exit codes:\n  \
+        0  it was told to stop, and has\n  \
+        1  it could not start, or the database's schema is one that only a person can mend\n  \
+        2  wrong usage, or wrong settings")]
+    Api,
+    /// Try all of it on this machine, without any service: the HTTP API and a worker in one process.
+    ///
+    /// Nothing is sent: the carrier is the sandbox. Everything is in memory, and gone with the
+    /// process.
+    Dev,
     /// See whether the settings are right and every service answers, one line each.
     ///
     /// Nothing is queued, sent or created on a service. Queues that exist are compared with the
@@ -103,6 +119,8 @@ const EXAMPLES: &str = "\
 Examples:
   lanekeeper demo
         watch what it does, without any service
+  lanekeeper dev
+        try the HTTP API and a worker in one process, without any service
   lanekeeper check
         see whether the settings are right and every service answers
   lanekeeper worker
@@ -142,6 +160,8 @@ pub fn main(
             return USAGE.into();
         }
         (Command::Worker, Ok(settings)) => block_on(settings.worker.threads, worker::run(settings)),
+        (Command::Api, Ok(settings)) => block_on(settings.worker.threads, api::run(settings)),
+        (Command::Dev, Ok(settings)) => block_on(settings.worker.threads, dev::run(settings)),
         (Command::Enqueue(args), Ok(settings)) => block_on(None, enqueue::run(settings, &args)),
         (Command::Dead(args), Ok(settings)) => block_on(None, dead::run(settings, args)),
         (Command::Explain(args), Ok(settings)) => block_on(None, explain::run(&settings, args)),
@@ -170,7 +190,7 @@ fn complain(error: &(impl Display + ?Sized)) {
 
 /// A command that tells its result itself needs no account of its connections, unless asked for one.
 fn log_of(command: &Command, mut log: Log) -> Log {
-    let tells_itself = !matches!(command, Command::Worker | Command::Check(_));
+    let tells_itself = !matches!(command, Command::Worker | Command::Api | Command::Check(_));
     if tells_itself && log.level == LogLevel::Info {
         log.level = LogLevel::Warn;
     }

@@ -78,6 +78,22 @@ pub(super) async fn migration_failure(settings: &Settings) -> MigrationsError {
 }
 
 impl Memory {
+    /// The database of what runs beside the pipeline, if there is one.
+    pub(super) fn beside(&self) -> Option<&Database> {
+        self.beside.as_ref()
+    }
+
+    /// Lets the directory follow its tables until `stop`.
+    pub(super) fn follow(&self, stop: &CancellationToken) -> JoinSet<()> {
+        let mut keepers = JoinSet::new();
+        if let Some(database) = &self.beside {
+            let (directory, pool) = (Arc::clone(&self.directory), database.pool().clone());
+            let stopped = stop.clone();
+            keepers.spawn(async move { accounts::keep(directory, &pool, stopped).await });
+        }
+        keepers
+    }
+
     /// Starts what runs beside the pipeline, until `stop`: the directory follows its tables, what
     /// is due is released, and the ledger gets its partitions.
     pub(super) fn keep<B: Broker>(
@@ -87,13 +103,10 @@ impl Memory {
         telemetry: &Telemetry,
         stop: &CancellationToken,
     ) -> JoinSet<()> {
-        let mut keepers = JoinSet::new();
+        let mut keepers = self.follow(stop);
         let Some(database) = &self.beside else {
             return keepers;
         };
-        let (directory, pool) = (Arc::clone(&self.directory), database.pool().clone());
-        let stopped = stop.clone();
-        keepers.spawn(async move { accounts::keep(directory, &pool, stopped).await });
         let directory = Arc::clone(&self.directory);
         let ceiling = move |account: &AccountId, lane: Lane| {
             // The jobs of an account that is refused come back to be refused.

@@ -117,7 +117,10 @@ fn leave_by(shutdown: &Shutdown) -> Instant {
 type WorkerPipeline =
     Pipeline<AmqpBroker, Failover<RedisStore>, AnyCarrier, SystemClock, AnyRecords>;
 
-async fn meter(settings: &Settings, telemetry: Telemetry) -> anyhow::Result<Failover<RedisStore>> {
+pub(super) async fn meter(
+    settings: &Settings,
+    telemetry: Telemetry,
+) -> anyhow::Result<Failover<RedisStore>> {
     let options = super::pipeline::failover(settings);
     let store = RedisStore::new(RedisOptions {
         prefix: format!("{}:", settings.redis.prefix),
@@ -160,7 +163,10 @@ fn pipeline(
     )?)
 }
 
-fn fleet(settings: &Settings, clock: &Arc<SystemClock>) -> anyhow::Result<Fleet<AnyCarrier>> {
+pub(super) fn fleet(
+    settings: &Settings,
+    clock: &Arc<SystemClock>,
+) -> anyhow::Result<Fleet<AnyCarrier>> {
     let mut carriers = Vec::new();
     for (name, carrier) in settings.carriers.iter() {
         let clock = Arc::clone(clock) as Arc<_>;

@@ -82,7 +82,7 @@ impl InHand {
     pub fn requeue(&self, route: Route) -> Requeue {
         let headers = match route {
             Route::Shed => self.known().after_shed(),
-            Route::Park | Route::Queue => self.known().after_park(self.attempts),
+            Route::Park | Route::Queue | Route::Admitted => self.known().after_park(self.attempts),
         };
         Requeue {
             id: self.job.head.id.clone(),

@@ -53,6 +53,43 @@ pub struct Told {
 struct Message {
     payload: Bytes,
     headers: JobHeaders,
+    /// Whether it came by the queue for what an API server has admitted.
+    admitted: bool,
+}
+
+/// A lane's two queues.
+#[derive(Debug, Default)]
+struct LaneQueues {
+    /// What an API server has admitted: taken first.
+    admitted: VecDeque<Message>,
+    shared: VecDeque<Message>,
+}
+
+impl LaneQueues {
+    fn of(&mut self, message: &Message) -> &mut VecDeque<Message> {
+        if message.admitted {
+            &mut self.admitted
+        } else {
+            &mut self.shared
+        }
+    }
+
+    fn put(&mut self, message: Message) {
+        self.of(&message).push_back(message);
+    }
+
+    fn put_back(&mut self, message: Message) {
+        self.of(&message).push_front(message);
+    }
+
+    fn take(&mut self) -> Option<Message> {
+        let admitted = self.admitted.pop_front();
+        admitted.or_else(|| self.shared.pop_front())
+    }
+
+    fn len(&self) -> usize {
+        self.admitted.len() + self.shared.len()
+    }
 }
 
 #[derive(Debug)]
@@ -69,7 +106,7 @@ struct Consumer {
 
 #[derive(Debug, Default)]
 struct State {
-    lanes: [VecDeque<Message>; 2],
+    lanes: [LaneQueues; 2],
     away: BTreeMap<(Instant, u64), (Lane, Message)>,
     away_count: u64,
     consumers: BTreeMap<u32, Consumer>,
@@ -106,9 +143,10 @@ impl EmbeddedQueues {
     /// Puts a message at the end of a lane's queue.
     pub fn publish(&self, lane: Lane, payload: impl Into<Bytes>, headers: JobHeaders) {
         let mut state = self.lock();
-        state.lanes[lane.index()].push_back(Message {
+        state.lanes[lane.index()].put(Message {
             payload: payload.into(),
-            headers,
+            headers: unadmitted(headers),
+            admitted: false,
         });
         state.deliver();
     }
@@ -182,7 +220,10 @@ impl EmbeddedQueues {
     #[must_use]
     pub fn left(&self) -> Vec<Bytes> {
         let state = self.lock();
-        let ready = state.lanes.iter().flatten();
+        let ready = state
+            .lanes
+            .iter()
+            .flat_map(|lane| lane.admitted.iter().chain(&lane.shared));
         let away = state.away.values().map(|(_, message)| message);
         let unsettled = state
             .consumers
@@ -197,17 +238,30 @@ impl EmbeddedQueues {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Publishes jobs, each by its way.
+    pub fn requeue(&self, jobs: &[Requeue]) {
+        for job in jobs {
+            self.send_away(job);
+        }
+    }
+
     fn send_away(&self, job: &Requeue) {
+        let admitted = job.route == Route::Admitted;
         let message = Message {
-            payload: Bytes::copy_from_slice(job.payload.as_bytes()),
-            headers: job.headers,
+            payload: job.payload.to_bytes(),
+            headers: if admitted {
+                job.headers
+            } else {
+                unadmitted(job.headers)
+            },
+            admitted,
         };
         let mut state = self.lock();
         let delay = match job.route {
             Route::Shed => self.delays.shed,
             Route::Park => self.delays.park[job.lane.index()],
-            Route::Queue => {
-                state.lanes[job.lane.index()].push_back(message);
+            Route::Queue | Route::Admitted => {
+                state.lanes[job.lane.index()].put(message);
                 return state.deliver();
             }
         };
@@ -218,6 +272,14 @@ impl EmbeddedQueues {
             .insert((Instant::now() + delay, number), (job.lane, message));
         drop(state);
         self.away_changed.notify_one();
+    }
+}
+
+/// The instant of an admission counts only on what comes by the queue for it.
+fn unadmitted(headers: JobHeaders) -> JobHeaders {
+    JobHeaders {
+        admitted_ms: None,
+        ..headers
     }
 }
 
@@ -242,7 +304,7 @@ impl State {
     fn bring_back(&mut self, now: Instant) {
         while let Some(entry) = self.away.first_entry().filter(|entry| entry.key().0 <= now) {
             let (lane, message) = entry.remove();
-            self.lanes[lane.index()].push_back(message);
+            self.lanes[lane.index()].put(message);
         }
         self.deliver();
     }
@@ -251,7 +313,7 @@ impl State {
     fn deliver(&mut self) {
         let mut batches: BTreeMap<u32, Vec<Delivery>> = BTreeMap::new();
         for lane in Lane::ALL {
-            while !self.lanes[lane.index()].is_empty() {
+            while self.lanes[lane.index()].len() > 0 {
                 let room = |consumer: &Consumer| {
                     let room = consumer.prefetch - consumer.unsettled_by_lane[lane.index()];
                     if consumer.taking[lane.index()] {
@@ -271,7 +333,7 @@ impl State {
                 if room(consumer) == 0 {
                     break;
                 }
-                let Some(message) = self.lanes[lane.index()].pop_front() else {
+                let Some(message) = self.lanes[lane.index()].take() else {
                     break;
                 };
                 batches
@@ -299,7 +361,7 @@ impl State {
         for tag in tags.into_iter().rev() {
             if let Some((lane, message)) = consumer.unsettled.remove(&tag) {
                 consumer.unsettled_by_lane[lane.index()] -= 1;
-                self.lanes[lane.index()].push_front(message);
+                self.lanes[lane.index()].put_back(message);
             }
         }
     }
@@ -311,7 +373,7 @@ impl State {
         };
         consumer.unsettled_by_lane = [0; 2];
         for (lane, message) in std::mem::take(&mut consumer.unsettled).into_values().rev() {
-            self.lanes[lane.index()].push_front(message);
+            self.lanes[lane.index()].put_back(message);
         }
     }
 }

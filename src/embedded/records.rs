@@ -181,6 +181,7 @@ impl Records for MemoryRecords {
             Facts {
                 opted_out: kept.opted_out.contains(&recipient),
                 hold: kept.hold_on(one.account, [one.campaign, one.journey, one.batch]),
+                account_paused: kept.hold_on(one.account, [None; 3]) == Some(Hold::Paused),
                 sent: sent.map(|ended| SentRecord {
                     at_ms: u64::try_from(ended.settled_at.as_millisecond()).unwrap_or(0),
                     carrier: ended.carrier.clone().unwrap_or_default(),

@@ -22,6 +22,8 @@ pub enum Purpose {
     Publish,
     /// Publishes new jobs, in a program that is no worker.
     Enqueue,
+    /// Publishes what an API server has accepted, and declares the queues for it.
+    Api,
     /// Looks into the dead queue, or publishes what was in it; each over a connection of its own.
     Dead,
 }
@@ -33,6 +35,7 @@ impl Purpose {
             Self::Consume => format!("lanekeeper worker {host} consume"),
             Self::Publish => format!("lanekeeper worker {host} publish"),
             Self::Enqueue => format!("lanekeeper enqueue {host}"),
+            Self::Api => format!("lanekeeper api {host}"),
             Self::Dead => format!("lanekeeper dead {host}"),
         }
     }

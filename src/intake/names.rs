@@ -62,6 +62,7 @@ impl Names {
             Route::Shed => self.with(format_args!("{lane}.shed")),
             Route::Park => self.with(format_args!("{lane}.park")),
             Route::Queue => self.send(),
+            Route::Admitted => self.admitted(),
         }
     }
 
@@ -72,6 +73,7 @@ impl Names {
             Route::Shed => self.with(format_args!("{lane}.delay")),
             Route::Park => self.with(format_args!("{lane}.parked")),
             Route::Queue => self.lane(lane),
+            Route::Admitted => self.lane_admitted(lane),
         }
     }
 

@@ -12,6 +12,7 @@ use thiserror::Error;
 use crate::dispatch::ports::{AccountRequest, Conclusion};
 use crate::domain::{Counter, Verdict};
 
+mod any;
 mod caps;
 mod claims;
 mod expiring;
@@ -21,6 +22,7 @@ mod memory;
 mod redis;
 mod targets;
 
+pub use any::AnyMeter;
 pub use failover::{Failover, FailoverOptions};
 pub use memory::MemoryStore;
 pub use redis::{CapNow, ClaimNow, RedisOptions, RedisOptionsError, RedisStore, Standing, look};

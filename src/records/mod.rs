@@ -1,4 +1,4 @@
-//! What is written down, in PostgreSQL or not at all.
+//! What is written down: in PostgreSQL, in this process, or not at all.
 //!
 //! The queries live with what they are about: opt-outs and holds in [`accounts`](crate::accounts),
 //! jobs that wait in [`waiting`](crate::waiting), the ledger in [`ledger`](crate::ledger). Here they
@@ -9,13 +9,15 @@ mod postgres;
 pub use postgres::PgRecords;
 
 use crate::dispatch::ports::{Ended, Facts, Inquiry, Records, RecordsError, WaitingJob};
-use crate::embedded::NoRecords;
+use crate::embedded::{MemoryRecords, NoRecords};
 
 /// The records of a worker.
 #[derive(Debug)]
 pub enum AnyRecords {
     /// No database is configured.
     None(NoRecords),
+    /// They are in this process, and end with it.
+    Memory(MemoryRecords),
     /// They are in PostgreSQL.
     Postgres(PgRecords),
 }
@@ -24,6 +26,7 @@ impl Records for AnyRecords {
     fn exist(&self) -> bool {
         match self {
             Self::None(records) => records.exist(),
+            Self::Memory(records) => records.exist(),
             Self::Postgres(records) => records.exist(),
         }
     }
@@ -31,6 +34,7 @@ impl Records for AnyRecords {
     async fn facts(&self, inquiries: &[Inquiry<'_>]) -> Result<Vec<Facts>, RecordsError> {
         match self {
             Self::None(records) => records.facts(inquiries).await,
+            Self::Memory(records) => records.facts(inquiries).await,
             Self::Postgres(records) => records.facts(inquiries).await,
         }
     }
@@ -38,6 +42,7 @@ impl Records for AnyRecords {
     async fn keep(&self, jobs: &[WaitingJob]) -> Result<(), RecordsError> {
         match self {
             Self::None(records) => records.keep(jobs).await,
+            Self::Memory(records) => records.keep(jobs).await,
             Self::Postgres(records) => records.keep(jobs).await,
         }
     }
@@ -45,6 +50,7 @@ impl Records for AnyRecords {
     async fn write(&self, ended: &[Ended]) -> Result<(), RecordsError> {
         match self {
             Self::None(records) => records.write(ended).await,
+            Self::Memory(records) => records.write(ended).await,
             Self::Postgres(records) => records.write(ended).await,
         }
     }
@@ -52,6 +58,7 @@ impl Records for AnyRecords {
     async fn probe(&self) -> Result<(), RecordsError> {
         match self {
             Self::None(records) => records.probe().await,
+            Self::Memory(records) => records.probe().await,
             Self::Postgres(records) => records.probe().await,
         }
     }

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod amqp;
+mod api;
 mod carriers;
 mod claims;
 mod database;
@@ -32,6 +33,7 @@ use std::path::Path;
 
 pub use accounts::{AccountBudget, Accounts, UnknownAccount};
 pub use amqp::Amqp;
+pub use api::Api;
 pub use carriers::{
     BreakerSettings, Carrier, CarrierKind, Carriers, DEFAULT_CARRIER, Http, Sandbox,
 };
@@ -79,6 +81,8 @@ pub struct Settings {
     pub outcomes: Outcomes,
     /// `[ledger]`.
     pub ledger: Ledger,
+    /// The HTTP API.
+    pub api: Api,
     /// `[ops]`.
     pub ops: Ops,
     /// `[worker]`.
@@ -150,6 +154,7 @@ fn read_all(table: &Table, asked: &RefCell<BTreeSet<String>>) -> Result<Settings
         carriers: read_carriers(table, &defaults, asked)?,
         outcomes: Outcomes::read(&section("outcomes"))?,
         ledger: Ledger::read(&section("ledger"))?,
+        api: Api::read(&section("api"))?,
         ops: Ops::read(&section("ops"))?,
         worker: Worker::read(&section("worker"))?,
         log: Log::read(&section("log"))?,

@@ -44,6 +44,8 @@ pub enum Route {
     /// It has waited in the database and is due, or came by the other lane's queue: to the lane's
     /// queue, as publishers send it.
     Queue,
+    /// An API server has admitted it: to the queue that is drained first within the lane.
+    Admitted,
 }
 
 /// A job on its way back into a queue, byte for byte as it came.

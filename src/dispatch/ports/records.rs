@@ -52,6 +52,8 @@ pub struct Facts {
     pub opted_out: bool,
     /// The gravest hold on anything that the job belongs to.
     pub hold: Option<Hold>,
+    /// Whether the account itself is paused, rather than something smaller that the job belongs to.
+    pub account_paused: bool,
     /// The ledger's word that it was sent.
     pub sent: Option<SentRecord>,
 }

@@ -37,9 +37,7 @@ impl Drop for Session {
 
 impl Broker for Session {
     async fn requeue(&self, jobs: Vec<Requeue>) -> Vec<Result<(), PublishError>> {
-        for job in &jobs {
-            self.queues.send_away(job);
-        }
+        self.queues.requeue(&jobs);
         jobs.iter().map(|_| Ok(())).collect()
     }
 

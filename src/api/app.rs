@@ -1,0 +1,54 @@
+//! Everything that handlers need.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::limits::RequestLimits;
+use super::outbox::AnyOutbox;
+use super::send::Desk;
+use super::store::Store;
+use crate::accounts::Directory;
+use crate::accounts::keys::LiveKeyRing;
+use crate::dispatch::ports::Clock;
+use crate::domain::Region;
+use crate::meter::AnyMeter;
+use crate::records::AnyRecords;
+use crate::telemetry::Telemetry;
+
+/// What an API server is made of.
+pub struct App {
+    /// Who is let in.
+    pub keys: Arc<LiveKeyRing>,
+    /// What operators have laid down for accounts.
+    pub directory: Arc<Directory>,
+    /// Opt-outs, holds, jobs that wait, the ledger.
+    pub records: Arc<AnyRecords>,
+    /// The budgets' keeper.
+    pub meter: Arc<AnyMeter>,
+    /// Where accepted jobs go.
+    pub broker: Arc<AnyOutbox>,
+    /// The clock of this process.
+    pub clock: Arc<dyn Clock>,
+    /// What only the API asks and writes.
+    pub store: Store,
+    /// How many requests a key may make.
+    pub limits: RequestLimits,
+    /// Sends single messages.
+    pub desk: Arc<Desk>,
+    /// The country of numbers without a country code.
+    pub default_region: Option<Region>,
+    /// What goes on to its end, whether or not its client still waits.
+    pub tasks: TaskTracker,
+    /// The server is about to stop: long answers end.
+    pub stop: CancellationToken,
+    /// Counts what happens.
+    pub telemetry: Telemetry,
+}
+
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("App").finish_non_exhaustive()
+    }
+}

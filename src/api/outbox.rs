@@ -1,0 +1,50 @@
+//! Where accepted jobs go: to RabbitMQ, or to the queues in this process.
+
+use tokio::time::Instant;
+
+use crate::dispatch::ports::{PublishError, Requeue};
+use crate::embedded::EmbeddedQueues;
+use crate::intake::Outbox;
+
+/// Where accepted jobs go.
+pub enum AnyOutbox {
+    /// To RabbitMQ.
+    Amqp(Outbox),
+    /// To the queues in this process.
+    Embedded(EmbeddedQueues),
+}
+
+impl AnyOutbox {
+    /// Publishes jobs, each by its route. One result per job, in order: `Ok` once it is stored.
+    pub async fn publish(&self, jobs: Vec<Requeue>) -> Vec<Result<(), PublishError>> {
+        match self {
+            Self::Amqp(outbox) => outbox.publish(jobs).await,
+            Self::Embedded(queues) => {
+                queues.requeue(&jobs);
+                jobs.iter().map(|_| Ok(())).collect()
+            }
+        }
+    }
+
+    /// Takes leave of the broker, by `deadline` at the latest.
+    pub async fn close(&self, deadline: Instant) {
+        if let Self::Amqp(outbox) = self {
+            outbox.close(deadline).await;
+        }
+    }
+
+    /// Why nothing can be published just now, if so.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        match self {
+            Self::Amqp(outbox) => outbox.trouble(),
+            Self::Embedded(_) => None,
+        }
+    }
+}
+
+impl std::fmt::Debug for AnyOutbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AnyOutbox").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,52 @@
+//! Every route, with its description.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::Uri;
+use axum::middleware::{from_fn, from_fn_with_state};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use utoipa_swagger_ui::SwaggerUi;
+
+use super::app::App;
+use super::error::{ApiError, Code};
+use super::{auth, openapi, seal, send};
+
+/// Every route of the API.
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::with_openapi(openapi::base()).routes(routes!(send::send_message))
+}
+
+/// The whole of the API, its document and its reference page.
+pub fn router(app: Arc<App>) -> Router {
+    let (routes, document) = routes().split_for_parts();
+    let document = openapi::completed(document);
+    let reference = SwaggerUi::new("/docs").external_url_unchecked(
+        "/openapi.json",
+        serde_json::to_value(&document).unwrap_or_default(),
+    );
+    let everything = routes
+        .merge(reference)
+        .fallback(nothing_there)
+        .method_not_allowed_fallback(no_such_method);
+    // The last one is the outermost.
+    everything
+        .layer(from_fn(seal::in_time))
+        .layer(from_fn(seal::within_limits))
+        .layer(from_fn_with_state(Arc::clone(&app), auth::authenticate))
+        .layer(from_fn_with_state(Arc::clone(&app), seal::seal))
+        .with_state(app)
+}
+
+async fn nothing_there(_: Uri) -> ApiError {
+    ApiError::new(
+        Code::NotFound,
+        "there is nothing at this path; /docs lists what there is",
+    )
+}
+
+async fn no_such_method() -> ApiError {
+    let message = "this path does not know that method; the header Allow lists those it knows";
+    ApiError::new(Code::MethodNotAllowed, message)
+}

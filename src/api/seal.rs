@@ -1,0 +1,72 @@
+//! What goes around every answer: its id, its envelope, its time limit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use tokio::time::timeout;
+
+use super::app::App;
+use super::body;
+use super::error::ApiError;
+use super::reply::Sealed;
+use crate::digest::hex;
+
+/// The header of a request's id.
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// How long an answer may take once the request has arrived: clients are promised 2.5 s.
+const ANSWER_WITHIN: Duration = Duration::from_millis(2_400);
+
+/// Paths whose requests or answers are streams: they look after their own size and time.
+const STREAMED: [&str; 2] = ["/api/v1/batches", "/api/v1/lanes/events"];
+
+/// Puts the envelope around whatever comes out.
+pub(super) async fn seal(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let id = request_id();
+    let mut response = next.run(request).await;
+    if let Some(sealed) = response.extensions_mut().remove::<Sealed>() {
+        sealed.open(&mut response, &id, app.clock.now());
+    }
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        headers.insert(&REQUEST_ID, id);
+    }
+    let nosniff = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    let no_store = HeaderValue::from_static("no-store");
+    headers.entry(header::CACHE_CONTROL).or_insert(no_store);
+    response
+}
+
+/// Reads the body and then lets the handler have its time.
+pub(super) async fn within_limits(request: Request, next: Next) -> Response {
+    if STREAMED.contains(&request.uri().path()) {
+        return next.run(request).await;
+    }
+    body::collect(request, next).await
+}
+
+/// What has not been answered by then is told to be unknown. It goes on all the same.
+pub(super) async fn in_time(request: Request, next: Next) -> Response {
+    if STREAMED.contains(&request.uri().path()) {
+        return next.run(request).await;
+    }
+    let answered = timeout(ANSWER_WITHIN, next.run(request)).await;
+    answered.unwrap_or_else(|_| {
+        let why = "the answer has taken too long; whether the request has had an effect is unknown";
+        ApiError::unavailable(why)
+            .detail("queued", "unknown")
+            .into_response()
+    })
+}
+
+fn request_id() -> String {
+    let mut bytes = [0; 16];
+    // It tells requests apart in logs, and guards nothing.
+    fastrand::fill(&mut bytes);
+    format!("req_{}", hex(&bytes))
+}

@@ -1,0 +1,190 @@
+//! `POST /api/v1/messages/{channel}`.
+
+use std::sync::Arc;
+
+use axum::extract::{RawPathParams, State};
+use axum::http::{HeaderMap, HeaderName};
+use axum::response::Response;
+use jiff::Timestamp;
+
+use super::answer::{Accepted, error_of, replayed, with_rate};
+use super::desk::{No, Taken};
+use super::first_answers::{FirstAnswer, FirstAnswers, Known};
+use super::key::{IdempotencyKey, derived_id, random_id};
+use super::request::{Given, Message, MessageRequest};
+use crate::accounts::keys::KeyScope;
+use crate::api::app::App;
+use crate::api::auth::Caller;
+use crate::api::body::JsonBytes;
+use crate::api::error::{ApiError, ApiResult, Code};
+use crate::api::query::path_parameter;
+use crate::api::reply::{Envelope, ErrorEnvelope};
+use crate::digest::Digest;
+use crate::domain::{Channel, Job};
+
+/// Says that an answer was given before.
+static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// Send one message
+///
+/// Answered as soon as the broker has stored the message. What would be turned away later is turned
+/// away now: opt-outs, pauses, quiet hours, frequency caps and ceilings are asked before it is queued.
+///
+/// With an `Idempotency-Key` a request can be repeated without sending twice. Without one, a repeated
+/// request is a second message.
+#[utoipa::path(
+    post,
+    path = "/api/v1/messages/{channel}",
+    tag = "messages",
+    operation_id = "sendMessage",
+    params(
+        ("channel" = ChannelName, Path, description = "How it is sent"),
+        ("Idempotency-Key" = Option<String>, Header, description = "What you call this request by: 1 to 255 visible ASCII characters", min_length = 1, max_length = 255, pattern = "^[!-~]+$"),
+    ),
+    request_body(content = MessageRequest, content_type = "application/json"),
+    responses(
+        (status = 202, description = "Accepted: the broker has stored it, or it waits in the database", body = Envelope<Accepted>),
+        (status = 400, description = "`MALFORMED_BODY`", body = ErrorEnvelope),
+        (status = 401, description = "`INVALID_API_KEY`", body = ErrorEnvelope),
+        (status = 402, description = "`ACCOUNT_PAUSED`", body = ErrorEnvelope),
+        (status = 403, description = "`RECIPIENT_OPTED_OUT`, `QUIET_HOURS`, `SENDING_CANCELLED`, `UNKNOWN_ACCOUNT`, or `FORBIDDEN`: the key has not the scope `send`", body = ErrorEnvelope),
+        (status = 408, description = "`REQUEST_TIMEOUT`: the body did not arrive in time", body = ErrorEnvelope),
+        (status = 409, description = "`IDEMPOTENCY_KEY_REUSED`: the key came with another body before", body = ErrorEnvelope),
+        (status = 413, description = "`PAYLOAD_TOO_LARGE`", body = ErrorEnvelope),
+        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = ErrorEnvelope),
+        (status = 422, description = "`INVALID_PHONE_NUMBER`, `VALIDATION_ERROR`", body = ErrorEnvelope),
+        (status = 429, description = "`RATE_LIMIT_EXCEEDED`, `FREQUENCY_CAP_EXCEEDED`: ask again after `Retry-After` seconds", body = ErrorEnvelope),
+        (status = 503, description = "`SERVICE_UNAVAILABLE`: where `details.queued` is `unknown`, the message may yet be sent", body = ErrorEnvelope),
+    ),
+    security(("api_key" = [])),
+)]
+pub async fn send_message(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    path: RawPathParams,
+    headers: HeaderMap,
+    JsonBytes(body): JsonBytes,
+) -> ApiResult<Response> {
+    caller.may(KeyScope::Send)?;
+    let channel = channel_of(&path)?;
+    let key = IdempotencyKey::of(&headers)?;
+    let message = Message::read(&body)?;
+    let id = match &key {
+        Some(key) => {
+            let endpoint = format!("messages/{}", channel.as_str());
+            derived_id(&caller.account, &endpoint, key)
+        }
+        None => random_id()?,
+    };
+    let given = Given {
+        account: &caller.account,
+        origin: caller.origin,
+        channel,
+        now: app.clock.now(),
+        default_region: app.default_region,
+    };
+    let job: Arc<Job> = message.job(&id, given)?.into();
+    let digest = key.map(|_| message.digest());
+    // Whoever asks may go away; what is begun goes on to its end.
+    let sending = app.tasks.spawn(send(Arc::clone(&app), job, digest));
+    sending.await.map_err(|error| {
+        tracing::error!(%error, "sending has broken down");
+        ApiError::new(Code::InternalError, "something is wrong in here")
+    })
+}
+
+/// A channel's name.
+#[derive(Debug, utoipa::ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "each name is the channel")]
+pub enum ChannelName {
+    Sms,
+    Whatsapp,
+    Email,
+    Rcs,
+    Viber,
+    Messenger,
+    Line,
+    Telegram,
+    Push,
+    Voice,
+}
+
+fn channel_of(path: &RawPathParams) -> ApiResult<Channel> {
+    let name = path_parameter(path, "channel")?;
+    Channel::parse(&name).ok_or_else(|| {
+        let known = Channel::ALL.map(Channel::as_str).join(", ");
+        ApiError::validation("channel", None, format!("expected one of {known}"))
+    })
+}
+
+async fn send(app: Arc<App>, job: Arc<Job>, digest: Option<Digest>) -> Response {
+    let Some(digest) = digest else {
+        let (settled, rate) = app.desk.send(Arc::clone(&job), false).await;
+        return with_rate(told(settled, &job, app.clock.now()), rate);
+    };
+    match app
+        .desk
+        .first_answers()
+        .begin(&job.head.account, &job.head.id, digest)
+        .await
+    {
+        Ok(Known::New) => send_keyed(&app, &job, digest, true).await,
+        Ok(Known::Begun) => send_keyed(&app, &job, digest, false).await,
+        Ok(Known::Answered(first)) => {
+            let rate = app.desk.rate_of(&job).await;
+            let again = Accepted::of(&job, first.lane, first.at);
+            let mut response = with_rate(Ok(again), rate);
+            response.headers_mut().insert(&REPLAYED, replayed());
+            response
+        }
+        Ok(Known::Other) => {
+            let message = "this Idempotency-Key came with another body before";
+            let error = ApiError::new(Code::IdempotencyKeyReused, message);
+            with_rate(Err(error), app.desk.rate_of(&job).await)
+        }
+        Err(error) => with_rate(Err(error.into()), None),
+    }
+}
+
+async fn send_keyed(app: &App, job: &Arc<Job>, digest: Digest, is_first: bool) -> Response {
+    let (settled, rate) = app.desk.send(Arc::clone(job), true).await;
+    let now = app.clock.now();
+    let first_answers = app.desk.first_answers();
+    match &settled {
+        Ok(_) => note_answer(first_answers, job, digest, now).await,
+        Err(No::Unknown) => {}
+        Err(_) if is_first => forget(first_answers, job).await,
+        Err(_) => {}
+    }
+    with_rate(told(settled, job, now), rate)
+}
+
+/// Without the note a repeated request is known by its claim or its row in the ledger.
+async fn note_answer(first_answers: &FirstAnswers, job: &Job, digest: Digest, at: Timestamp) {
+    let answer = FirstAnswer {
+        lane: job.lane(),
+        at,
+    };
+    let head = &job.head;
+    let noted = first_answers.answered(&head.account, &head.id, digest, answer);
+    if let Err(error) = noted.await {
+        tracing::warn!(%error, "a first answer could not be written down");
+    }
+}
+
+async fn forget(first_answers: &FirstAnswers, job: &Job) {
+    let head = &job.head;
+    if let Err(error) = first_answers.forget(&head.account, &head.id).await {
+        tracing::warn!(%error, "a request that came to nothing could not be forgotten");
+    }
+}
+
+fn told(settled: Result<Taken, No>, job: &Job, now: Timestamp) -> ApiResult<Accepted> {
+    let taken = settled.map_err(|no| error_of(no, job))?;
+    let mut accepted = Accepted::of(job, job.lane(), now);
+    if let Taken::Waits { until, .. } = taken {
+        accepted.waits_until = until.map(|until| format!("{until:.3}"));
+    }
+    Ok(accepted)
+}
