@@ -193,7 +193,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::counts::Counts;
+    use crate::enqueueing::Counts;
     use super::super::state::Identity;
     use super::*;
 
