@@ -64,17 +64,17 @@ async fn read(headers: &HeaderMap, body: Body, most: usize) -> ApiResult<Bytes> 
     }
 }
 
-fn declared_length(headers: &HeaderMap) -> Option<u64> {
+pub(super) fn declared_length(headers: &HeaderMap) -> Option<u64> {
     let length = headers.get(header::CONTENT_LENGTH)?;
     length.to_str().ok()?.parse().ok()
 }
 
-fn expects_continue(headers: &HeaderMap) -> bool {
+pub(super) fn expects_continue(headers: &HeaderMap) -> bool {
     headers.contains_key(header::EXPECT)
 }
 
 /// Hears a client out, for a while, and forgets what it says.
-async fn listen(body: &mut axum::body::BodyDataStream) {
+pub(super) async fn listen(body: &mut axum::body::BodyDataStream) {
     let deadline = Instant::now() + LISTEN_FOR;
     while let Ok(Some(Ok(_))) = timeout_at(deadline, body.next()).await {}
 }

@@ -36,10 +36,10 @@ pub async fn batch_ends(
         since.to_string(),
     );
     let ends = ends.fetch_all(connection).await?.into_iter();
-    let end = |row| BatchEnd {
+    let ends = ends.map(|row| BatchEnd {
         outcome: row.outcome,
         reason: row.reason,
         jobs: u64::try_from(row.jobs).unwrap_or(0),
-    };
-    Ok(ends.map(end).collect())
+    });
+    Ok(ends.collect())
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use sqlx::PgConnection;
 
-use super::record::{Begun, Contents, End, Note, Place, Upload, begun};
 use super::LEASE;
+use super::record::{Begun, Contents, End, Note, Place, Upload, begun};
 use crate::batch::RowError;
 use crate::dispatch::ports::RecordsError;
 use crate::domain::AccountId;
@@ -87,12 +87,12 @@ impl PgUploads {
             rows.fetch_all(connection).await
         };
         let rows = self.database.ask(asking).await?.into_iter();
-        let error = |row| RowError {
+        let rows = rows.map(|row| RowError {
             line: unsigned(row.line),
             field: row.field,
             reason: row.reason,
-        };
-        Ok(rows.map(error).collect())
+        });
+        Ok(rows.collect())
     }
 
     /// The rejected rows go first: a batch that is gone while some of its rows are left would leave

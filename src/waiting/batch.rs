@@ -20,6 +20,6 @@ pub async fn batch_waiting(
         batch,
     );
     let waiting = waiting.fetch_all(connection).await?.into_iter();
-    let one = |row| (row.reason, u64::try_from(row.jobs).unwrap_or(0));
-    Ok(waiting.map(one).collect())
+    let waiting = waiting.map(|row| (row.reason, u64::try_from(row.jobs).unwrap_or(0)));
+    Ok(waiting.collect())
 }

@@ -89,7 +89,10 @@ mod tests {
         assert!(of(&items(MOST_ITEMS)).is_ok());
         let (code, message) = of(&items(MOST_ITEMS + 1)).unwrap_err();
         assert_eq!(code, Code::ValidationError);
-        assert!(message.contains("at most 1000 items; send more as"), "{message}");
+        assert!(
+            message.contains("at most 1000 items; send more as"),
+            "{message}"
+        );
         for (text, code) in [
             ("{\"to\":\"+447700900123\"}", Code::ValidationError),
             ("[1", Code::MalformedBody),

@@ -41,13 +41,17 @@ impl Content {
             }
         };
         let is_utf8 = |part: String| {
-            let charset = part.strip_prefix("charset=").map(|it| it.trim_matches('"').to_owned());
+            let charset = part
+                .strip_prefix("charset=")
+                .map(|it| it.trim_matches('"').to_owned());
             charset.is_none_or(|charset| matches!(&*charset, "utf-8" | "utf8" | "us-ascii"))
         };
         if parts.all(is_utf8) {
             Ok(found)
         } else {
-            Err(unsupported("save the file in UTF-8, and say charset=utf-8 or nothing"))
+            Err(unsupported(
+                "save the file in UTF-8, and say charset=utf-8 or nothing",
+            ))
         }
     }
 }

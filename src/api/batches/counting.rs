@@ -97,7 +97,9 @@ impl Counting {
 
     fn holding(&self, key: &Key) -> Option<Counted> {
         let made = self.made();
-        let made = made.get(key).filter(|made| Instant::now() < made.holds_until);
+        let made = made
+            .get(key)
+            .filter(|made| Instant::now() < made.holds_until);
         made.map(|made| made.counted.clone())
     }
 
@@ -165,7 +167,9 @@ mod tests {
             };
             let now = || Timestamp::UNIX_EPOCH;
             let counted = self.counting.of(&self.account, "spring", now, count).await;
-            counted.unwrap().map(|counted| counted.figures.waiting["paused"])
+            counted
+                .unwrap()
+                .map(|counted| counted.figures.waiting["paused"])
         }
     }
 

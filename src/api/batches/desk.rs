@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::counting::Counting;
 use super::outlet::BatchOutlet;
 use super::slots::{Full, Slot, Slots};
 use crate::api::error::{ApiError, ApiResult, Code};
+use crate::api::store::Store;
 use crate::domain::AccountId;
 use crate::uploads::Uploads;
 
@@ -31,21 +34,32 @@ pub struct BatchLimits {
 pub struct BatchDesk {
     pub(super) uploads: Uploads,
     pub(super) outlet: BatchOutlet,
+    /// Where it is kept what became of their jobs.
+    pub(super) store: Store,
     pub(super) limits: BatchLimits,
     pub(super) counting: Counting,
     slots: Arc<Slots>,
 }
 
 impl BatchDesk {
-    /// A desk that keeps how far uploads have come in `uploads`, and puts their jobs into `outlet`.
+    /// A desk that keeps how far uploads have come in `uploads`, puts their jobs into `outlet`, and
+    /// asks `store` what became of them.
     #[must_use]
-    pub fn new(uploads: Uploads, outlet: BatchOutlet, limits: BatchLimits) -> Self {
+    pub fn new(uploads: Uploads, outlet: BatchOutlet, store: Store, limits: BatchLimits) -> Self {
         Self {
             uploads,
             outlet,
+            store,
             limits,
             counting: Counting::default(),
             slots: Slots::new(limits.uploads, limits.uploads_per_account),
+        }
+    }
+
+    /// Takes leave of the broker, by `deadline` at the latest.
+    pub async fn close(&self, deadline: Instant) {
+        if let BatchOutlet::Amqp(outbox) = &self.outlet {
+            outbox.close(deadline).await;
         }
     }
 

@@ -196,12 +196,48 @@ mod tests {
         let some = |text: &str| Some(text.to_owned());
         let none = BatchParameters::default;
         for (given, name) in [
-            (BatchParameters { batch_id: some("a b"), ..none() }, "batch_id: "),
-            (BatchParameters { channel: some("SMS"), ..none() }, "channel: expected one of sms"),
-            (BatchParameters { priority: some("High"), ..none() }, "priority: expected one of high"),
-            (BatchParameters { region: some("gb!"), ..none() }, "region: expected "),
-            (BatchParameters { campaign_id: some(""), ..none() }, "campaign_id: expected 1 to"),
-            (BatchParameters { from: some("a\0"), ..none() }, "from: expected 1 to"),
+            (
+                BatchParameters {
+                    batch_id: some("a b"),
+                    ..none()
+                },
+                "batch_id: ",
+            ),
+            (
+                BatchParameters {
+                    channel: some("SMS"),
+                    ..none()
+                },
+                "channel: expected one of sms",
+            ),
+            (
+                BatchParameters {
+                    priority: some("High"),
+                    ..none()
+                },
+                "priority: expected one of high",
+            ),
+            (
+                BatchParameters {
+                    region: some("gb!"),
+                    ..none()
+                },
+                "region: expected ",
+            ),
+            (
+                BatchParameters {
+                    campaign_id: some(""),
+                    ..none()
+                },
+                "campaign_id: expected 1 to",
+            ),
+            (
+                BatchParameters {
+                    from: some("a\0"),
+                    ..none()
+                },
+                "from: expected 1 to",
+            ),
         ] {
             let error = of(&given).unwrap_err();
             assert!(error.starts_with(name), "{error}");

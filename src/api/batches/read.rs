@@ -14,7 +14,7 @@ use crate::api::app::App;
 use crate::api::auth::Caller;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::query::{Query, path_parameter};
-use crate::api::reply::{Envelope, ErrorEnvelope, ListEnvelope, Reply};
+use crate::api::reply::{Envelope, ErrorEnvelope, Reply};
 use crate::batch::BatchId;
 use crate::uploads::Upload;
 
@@ -48,7 +48,7 @@ pub async fn batch(
     let id = batch_id(&path)?;
     let upload = find(&app, &caller, &id).await?;
     let (account, name) = (&caller.account, id.as_str());
-    let count = async || figures(&app.store, account, name, upload.created_at).await;
+    let count = async || figures(&app.batches.store, account, name, upload.created_at).await;
     let now = || app.clock.now();
     let counted = app.batches.counting.of(account, name, now, count).await?;
     let has_faded = has_faded(&upload, app.batches.limits.life, app.clock.now());
@@ -84,7 +84,7 @@ pub struct RejectionsPage {
     operation_id = "listRejections",
     params(("batch_id" = String, Path, description = "Its name"), RejectionsPage),
     responses(
-        (status = 200, description = "A page of them", body = ListEnvelope<Rejection>),
+        (status = 200, description = "A page of them", body = Envelope<Vec<Rejection>>),
         (status = 401, description = "`INVALID_API_KEY`", body = ErrorEnvelope),
         (status = 403, description = "`FORBIDDEN`: the key has not the scope `read`", body = ErrorEnvelope),
         (status = 404, description = "`NOT_FOUND`: the account has uploaded no such batch", body = ErrorEnvelope),
@@ -122,14 +122,21 @@ fn batch_id(path: &RawPathParams) -> ApiResult<BatchId> {
 }
 
 async fn find(app: &App, caller: &Caller, id: &BatchId) -> ApiResult<Upload> {
-    let found = app.batches.uploads.find(&caller.account, id.as_str()).await?;
+    let found = app
+        .batches
+        .uploads
+        .find(&caller.account, id.as_str())
+        .await?;
     found.ok_or_else(|| ApiError::not_found("batch of that name"))
 }
 
 fn cursor(page: &RejectionsPage) -> ApiResult<u64> {
     let given = page.cursor.as_deref();
     let read = given.map(|text| {
-        let number = text.parse().ok().filter(|number| *number <= i64::MAX as u64);
+        let number = text
+            .parse()
+            .ok()
+            .filter(|number| *number <= i64::MAX as u64);
         let expected = "expected meta.next_cursor of the page before";
         number.ok_or_else(|| ApiError::validation("cursor", None, expected))
     });

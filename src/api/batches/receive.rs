@@ -13,7 +13,7 @@ use super::array;
 use super::content::Content;
 use crate::api::app::App;
 use crate::api::auth::Caller;
-use crate::api::body::{declared_length, expects_continue, listen, too_large};
+use crate::api::body::{declared_length, expects_continue, listen};
 use crate::api::error::{ApiError, ApiResult, Code};
 use crate::batch::{BatchFile, FileError, Format};
 
@@ -189,7 +189,7 @@ fn larger_than(most: u64, content: Content) -> ApiError {
             format!("the array has more than {most} bytes; send it as application/x-ndjson")
         }
     };
-    too_large(most, message)
+    ApiError::new(Code::PayloadTooLarge, message).detail("limit", most)
 }
 
 fn no_room(error: &std::io::Error) -> ApiError {

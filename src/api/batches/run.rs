@@ -139,7 +139,9 @@ impl<'a> Transfer<'a> {
     }
 
     async fn run(mut self) -> Result<Ran, NoRun> {
-        let Run { file, batch, rows, .. } = self.run;
+        let Run {
+            file, batch, rows, ..
+        } = self.run;
         let rows = match file.rows(batch, *rows, self.start.enqueued_at) {
             Ok(rows) => rows,
             Err(error) => {
@@ -224,7 +226,9 @@ impl<'a> Transfer<'a> {
                     self.why.get_or_insert(Why::Records(error));
                     return;
                 }
-                Err(error) => tracing::debug!(%error, "how far a batch has come cannot be noted yet"),
+                Err(error) => {
+                    tracing::debug!(%error, "how far a batch has come cannot be noted yet")
+                }
             }
             sleep(retry.next_pause()).await;
         }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde_json::Value;
 
 use super::content::Content;
 use super::parameters::{BatchParameters, Wanted};
@@ -180,7 +179,10 @@ async fn queued(
     let rejections = if mark.counts.rejected == 0 {
         Vec::new()
     } else {
-        let listed = app.batches.uploads.rejections(account, id.as_str(), 0, most);
+        let listed = app
+            .batches
+            .uploads
+            .rejections(account, id.as_str(), 0, most);
         listed.await?
     };
     let queued = QueuedBatch::new(id.as_str(), mark, already_queued, rejections);
@@ -233,7 +235,7 @@ fn stopped(id: &BatchId, mark: Mark, why: &Why) -> ApiError {
                 .detail("reason", "in_progress")
         }
         Why::Broker(reason) => unfinished(line, &format!("{reason}, for too long")),
-        Why::File(_) => unfinished(line, "the upload cannot be read back"),
+        Why::File(reason) => unfinished(line, &format!("the upload cannot be read back: {reason}")),
         Why::Records(error) => unfinished(line, &format!("{error}, for too long")),
         Why::Stopping => unfinished(line, "the server is stopping"),
     };
