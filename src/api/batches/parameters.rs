@@ -23,7 +23,7 @@ pub struct BatchParameters {
     #[param(pattern = "^[A-Za-z0-9._:-]{1,107}$")]
     pub batch_id: Option<String>,
     /// The channel of rows that name none.
-    #[param(inline)]
+    #[param(pattern = "^(sms|whatsapp|email|rcs|viber|messenger|line|telegram|push|voice)$")]
     pub channel: Option<String>,
     /// The campaign of rows that name none.
     #[param(min_length = 1, max_length = 256)]
@@ -41,6 +41,7 @@ pub struct BatchParameters {
     #[param(min_length = 1, max_length = 256)]
     pub from: Option<String>,
     /// The priority of rows that name none: `high`, `normal` or `low`.
+    #[param(pattern = "^(high|normal|low)$")]
     pub priority: Option<String>,
     /// The country (ISO 3166-1, two capitals) of telephone numbers without a country code, instead of
     /// the server's.
