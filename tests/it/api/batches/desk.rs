@@ -7,7 +7,7 @@ use lapin::options::BasicGetOptions;
 use reqwest::{Body, Method, RequestBuilder};
 use serde_json::Value;
 
-use crate::support::api::{Answer, ApiServer, answer, issue_key};
+use crate::support::api::{Answer, ApiServer, answer, issue_key, issue_key_with};
 use crate::support::eventually;
 use crate::support::postgres::TestDatabase;
 use crate::support::queues::Queues;
@@ -54,14 +54,26 @@ impl Desk {
             .set("DATABASE__URL", database.url());
         let config = set(config);
         declare(&config).await;
+        let key = issue_key(&database, ACCOUNT).await;
         Self {
             api: ApiServer::start(&config).await,
-            key: issue_key(&database, ACCOUNT).await,
+            key,
             database,
             config,
             amqp,
             prefix,
         }
+    }
+
+    /// Another key, which the server knows already.
+    pub async fn key_of(&self, account: &str, scopes: &[&str], origin: &str) -> String {
+        let key = issue_key_with(&self.database, account, scopes, origin).await;
+        let known = async || {
+            let found = self.api.get("/api/v1/batches/none", &key).await;
+            found.status != 401
+        };
+        eventually("the key is known", Duration::from_secs(20), known).await;
+        key
     }
 
     /// Kills the server on the spot and starts another.

@@ -64,7 +64,7 @@ async fn a_name_stands_for_one_content_and_one_account() {
         (other.status.as_u16(), reason(&other)),
         (409, "other_parameters")
     );
-    let stranger = crate::support::api::issue_key(&desk.database, "stranger").await;
+    let stranger = desk.key_of("stranger", &["send", "read"], "api").await;
     for path in ["name", "name/rejections"] {
         let path = format!("/api/v1/batches/{path}");
         assert_eq!(desk.api.get(&path, &stranger).await.status, 404);

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::desk::{CSV, Desk, JSON, LINES};
 use super::rows::lines;
-use crate::support::api::{Answer, answer, issue_key_with};
+use crate::support::api::{Answer, answer};
 use crate::support::{amqp_url, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -20,8 +19,8 @@ fn brief(answer: &Answer) -> (u16, &str) {
 #[tokio::test]
 async fn keys_kinds_and_parameters_are_checked_before_anything_else() {
     let desk = Desk::new("api-guards").await;
-    let reader = issue_key_with(&desk.database, "acme", &["read"], "api").await;
-    let sender = issue_key_with(&desk.database, "acme", &["send"], "api").await;
+    let reader = desk.key_of("acme", &["read"], "api").await;
+    let sender = desk.key_of("acme", &["send"], "api").await;
     let upload = |key: &str, parameters: &str, kind: &str| {
         answer(super::desk::uploading(
             &desk.api,
@@ -171,7 +170,7 @@ async fn an_account_has_few_uploads_at_one_time_and_leaves_room_for_others() {
             && answer.body["error"]["details"]["limit_type"] == "uploads"
     })
     .await;
-    let other = issue_key_with(&desk.database, "other", &["send"], "api").await;
+    let other = desk.key_of("other", &["send"], "api").await;
     let theirs = super::desk::uploading(&desk.api, &other, "batch_id=c", LINES, lines(1));
     assert_eq!(answer(theirs).await.status, 202);
     drop(held);
@@ -213,16 +212,8 @@ async fn a_revoked_key_ends_what_came_with_it() {
         }
     }
     assert!(text.starts_with("HTTP/1.1 401"), "{text}");
-    let key = issue_key_with(&desk.database, "acme", &["send", "read"], "api").await;
-    let request = |method: Method, path: &str| desk.api.request(method, path, &key);
-    eventually("the new key is known", SOON, async || {
-        answer(request(Method::GET, "/api/v1/batches/queueing"))
-            .await
-            .status
-            == 200
-    })
-    .await;
-    let found = answer(request(Method::GET, "/api/v1/batches/queueing")).await;
+    let key = desk.key_of("acme", &["send", "read"], "api").await;
+    let found = desk.api.get("/api/v1/batches/queueing", &key).await;
     assert_eq!(found.body["data"]["status"], "stopped");
     desk.end().await;
 }

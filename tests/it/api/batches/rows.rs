@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::desk::{CSV, Desk, JSON, LINES, figures, rows_of};
-use crate::support::api::{RECIPIENT, answer, issue_key_with};
+use crate::support::api::{RECIPIENT, answer};
 
 /// JSON lines, each with a recipient of its own.
 pub fn lines(count: usize) -> String {
@@ -31,7 +31,7 @@ async fn a_batch_is_marketing_unless_it_says_otherwise_whatever_the_key() {
     let desk = Desk::new("api-lane").await;
     let mut keys = vec![desk.key.clone()];
     for origin in ["campaign", "journey"] {
-        keys.push(issue_key_with(&desk.database, "acme", &["send"], origin).await);
+        keys.push(desk.key_of("acme", &["send"], origin).await);
     }
     for (number, key) in keys.iter().enumerate() {
         let parameters = format!("batch_id=plain{number}&campaign_id=spring&category=offers");
