@@ -34,6 +34,30 @@ fn unreadable(rejection: &axum::extract::rejection::QueryRejection) -> ApiError 
     ApiError::validation(field, None, expected)
 }
 
+/// Parameters of the path.
+#[derive(Debug)]
+pub struct PathParameters(RawPathParams);
+
+impl PathParameters {
+    /// One of them, percent-decoded.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn get(&self, name: &str) -> ApiResult<String> {
+        path_parameter(&self.0, name)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PathParameters {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
+        let found = RawPathParams::from_request_parts(parts, state).await;
+        let wrong = |_| ApiError::validation("path", None, "expected UTF-8, percent-encoded");
+        found.map(Self).map_err(wrong)
+    }
+}
+
 /// One parameter of the path, percent-decoded.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{RawPathParams, State};
+use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
@@ -13,7 +13,7 @@ use crate::accounts::keys::KeyScope;
 use crate::api::app::App;
 use crate::api::auth::Caller;
 use crate::api::error::{ApiError, ApiResult};
-use crate::api::query::{Query, path_parameter};
+use crate::api::query::{PathParameters, Query};
 use crate::api::reply::{Envelope, ErrorEnvelope, Reply};
 use crate::batch::BatchId;
 use crate::uploads::Upload;
@@ -42,7 +42,7 @@ use crate::uploads::Upload;
 pub async fn batch(
     State(app): State<Arc<App>>,
     caller: Caller,
-    path: RawPathParams,
+    path: PathParameters,
 ) -> ApiResult<Reply<BatchView>> {
     caller.may(KeyScope::Read)?;
     let id = batch_id(&path)?;
@@ -97,7 +97,7 @@ pub struct RejectionsPage {
 pub async fn batch_rejections(
     State(app): State<Arc<App>>,
     caller: Caller,
-    path: RawPathParams,
+    path: PathParameters,
     Query(page): Query<RejectionsPage>,
 ) -> ApiResult<Reply<Vec<Rejection>>> {
     caller.may(KeyScope::Read)?;
@@ -116,8 +116,8 @@ pub async fn batch_rejections(
 }
 
 /// What is no batch's name names none.
-fn batch_id(path: &RawPathParams) -> ApiResult<BatchId> {
-    let name = path_parameter(path, "batch_id")?;
+fn batch_id(path: &PathParameters) -> ApiResult<BatchId> {
+    let name = path.get("batch_id")?;
     BatchId::parse(&name).map_err(|_| ApiError::not_found("batch of that name"))
 }
 

@@ -150,7 +150,7 @@ pub async fn issue_key(database: &TestDatabase, account: &str) -> String {
 
 /// The same in any database.
 pub async fn issue_key_at(pool: &PgPool, account: &str) -> String {
-    issue_key_at(pool, account, &["send", "read", "admin"], "api").await
+    issue(pool, account, &["send", "read", "admin"], "api").await
 }
 
 /// The same with scopes and an origin.
@@ -160,11 +160,10 @@ pub async fn issue_key_with(
     scopes: &[&str],
     origin: &str,
 ) -> String {
-    issue_key_at(database.pool(), account, scopes, origin).await
+    issue(database.pool(), account, scopes, origin).await
 }
 
-/// The same in the database that this pool leads to.
-pub async fn issue_key_at(pool: &PgPool, account: &str, scopes: &[&str], origin: &str) -> String {
+async fn issue(pool: &PgPool, account: &str, scopes: &[&str], origin: &str) -> String {
     let key = ApiKey::generate().unwrap();
     let made = sqlx::query(
         "INSERT INTO api_keys (key_id, account_id, name, digest, scopes, origin)

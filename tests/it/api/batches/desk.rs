@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lapin::options::BasicGetOptions;
 use reqwest::{Body, Method, RequestBuilder};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::support::api::{Answer, ApiServer, answer, issue_key, issue_key_with};
@@ -24,6 +25,12 @@ pub const JSON: &str = "application/json";
 
 /// An upload may take this long; a machine that compiles at the same time is slow.
 pub const LIMIT: Duration = Duration::from_secs(300);
+
+/// What is looked at of a job; one is nested deeper than a whole value may be.
+#[derive(Deserialize)]
+struct Named {
+    id: String,
+}
 
 /// A server that is uploaded to.
 pub struct Desk {
@@ -138,24 +145,32 @@ impl Desk {
 
     /// The jobs in a lane's queue, taken out of it.
     pub async fn take_jobs(&self, lane: &str) -> Vec<Value> {
+        let messages = self.take_messages(lane).await;
+        let jobs = messages
+            .iter()
+            .map(|message| serde_json::from_slice(message));
+        jobs.collect::<Result<_, _>>().unwrap()
+    }
+
+    async fn take_messages(&self, lane: &str) -> Vec<Vec<u8>> {
         let connection = connection(&self.amqp).await;
         let channel = connection.create_channel().await.unwrap();
         let queue = format!("{}.{lane}", self.prefix);
         let get = BasicGetOptions { no_ack: true };
-        let mut jobs = Vec::new();
+        let mut messages = Vec::new();
         while let Some(message) = channel.basic_get(queue.as_str().into(), get).await.unwrap() {
             assert_eq!(message.properties.delivery_mode(), &Some(2));
-            jobs.push(serde_json::from_slice(&message.data).unwrap());
+            messages.push(message.delivery.data);
         }
-        jobs
+        messages
     }
 
     /// How often each id is in a lane's queue.
     pub async fn take_ids(&self, lane: &str) -> HashMap<String, usize> {
         let mut ids = HashMap::new();
-        for job in self.take_jobs(lane).await {
-            let id = job["id"].as_str().unwrap().to_owned();
-            *ids.entry(id).or_default() += 1;
+        for message in self.take_messages(lane).await {
+            let job: Named = serde_json::from_slice(&message).unwrap();
+            *ids.entry(job.id).or_default() += 1;
         }
         ids
     }

@@ -96,7 +96,7 @@ async fn a_database_that_answers_late_holds_a_batch_up() {
         .set("DATABASE__URL", &postgres.url());
     declare(&config).await;
     let api = ApiServer::start(&config).await;
-    let key = issue_key_at(&postgres.pool(), "acme", &["send", "read"], "api").await;
+    let key = issue_key_at(&postgres.pool(), "acme").await;
     let known = async || api.get("/api/v1/batches/none", &key).await.status == 404;
     crate::support::eventually("the key is known", Duration::from_secs(20), known).await;
     let upload = tokio::spawn(answer(uploading(
