@@ -22,6 +22,9 @@ use crate::uploads::Upload;
 ///
 /// How far its upload has come, and what became of its messages. The figures are counted from the
 /// ledger and may be some seconds old: `outcomes.counted_at` says how old.
+///
+/// # Errors
+/// What a client is told.
 #[utoipa::path(
     get,
     path = "/api/v1/batches/{batch_id}",
@@ -77,6 +80,9 @@ pub struct RejectionsPage {
 ///
 /// In the order of the file, and also while it is being queued. Of a batch with more than 100,000 the
 /// first ones are kept.
+///
+/// # Errors
+/// What a client is told.
 #[utoipa::path(
     get,
     path = "/api/v1/batches/{batch_id}/rejections",
@@ -136,7 +142,7 @@ fn cursor(page: &RejectionsPage) -> ApiResult<u64> {
         let number = text
             .parse()
             .ok()
-            .filter(|number| *number <= i64::MAX as u64);
+            .filter(|number| i64::try_from(*number).is_ok());
         let expected = "expected meta.next_cursor of the page before";
         number.ok_or_else(|| ApiError::validation("cursor", None, expected))
     });

@@ -227,7 +227,7 @@ impl<'a> Transfer<'a> {
                     return;
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "how far a batch has come cannot be noted yet")
+                    tracing::debug!(%error, "how far a batch has come cannot be noted yet");
                 }
             }
             sleep(retry.next_pause()).await;

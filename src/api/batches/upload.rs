@@ -45,6 +45,9 @@ const NOBODY: &str = "-";
 /// The same upload again is safe, with and without `batch_id`: it goes on where an earlier one stopped,
 /// and a batch that is queued already is not queued again. What was queued is queued whether or not
 /// the client still waits for the answer.
+///
+/// # Errors
+/// What a client is told.
 #[utoipa::path(
     post,
     path = "/api/v1/batches",
