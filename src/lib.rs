@@ -13,6 +13,7 @@ pub mod domain;
 pub mod embedded;
 pub mod gates;
 pub mod intake;
+pub mod judgement;
 pub mod ledger;
 pub mod meter;
 pub mod ops;

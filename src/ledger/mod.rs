@@ -2,6 +2,7 @@
 //! what can be told from it afterwards.
 
 mod maintenance;
+mod page;
 mod partitions;
 mod read;
 mod recipient;
@@ -10,8 +11,9 @@ mod trace;
 mod write;
 
 pub use maintenance::{Maintenance, maintain};
+pub use page::{LOOKED_AT, Page, Place, Wanted, page};
 pub use partitions::{Maintained, Obstacle};
 pub use read::{Entry, Waiting, entries, waiting};
 pub use recipient::RecipientForm;
-pub use trace::{Answer, Gate, Step, trace};
+pub use trace::{Answer, Gate, Step, trace, trace_of_admitted, trace_of_waiting};
 pub use write::write;

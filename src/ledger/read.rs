@@ -1,6 +1,11 @@
 //! What is written down about a job: how it ended, and whether it waits.
 
+use std::fmt;
+
 use sqlx::PgConnection;
+
+use crate::domain::{Decoded, Job, Region};
+use crate::intake::decode::decode;
 
 /// One end of a job. Instants are in milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,6 +14,7 @@ use sqlx::PgConnection;
     reason = "the columns of the ledger, which its migration explains"
 )]
 pub struct Entry {
+    pub id: String,
     pub account_id: String,
     pub lane: String,
     pub lane_rule: String,
@@ -47,7 +53,7 @@ pub async fn entries(
     let entries = sqlx::query_as!(
         Entry,
         r#"
-        SELECT account_id, lane, lane_rule, origin, campaign_id, journey_id, batch_id, channel,
+        SELECT id, account_id, lane, lane_rule, origin, campaign_id, journey_id, batch_id, channel,
             recipient, outcome, reason, detail, carrier, carrier_ref, attempts, sheds, admitted_as,
             meter,
             floor(extract(epoch FROM enqueued_at) * 1000)::bigint AS enqueued_ms,
@@ -65,7 +71,7 @@ pub async fn entries(
 }
 
 /// A job that waits. Instants are in milliseconds since the Unix epoch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[expect(
     missing_docs,
     reason = "the columns of the table, which its migration explains"
@@ -81,8 +87,32 @@ pub struct Waiting {
     pub campaign_id: Option<String>,
     pub journey_id: Option<String>,
     pub batch_id: Option<String>,
+    /// The message, byte for byte as it came.
+    pub job: Vec<u8>,
     /// Holds on what the job belongs to, such as `campaign spring: paused`.
     pub holds: Vec<String>,
+}
+
+/// Without the message, which holds a recipient and a body.
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting")
+            .field("account_id", &self.account_id)
+            .field("reason", &self.reason)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Waiting {
+    /// The job, read as a worker will read it: what the row does not say, its message does. `None`
+    /// where it will be refused.
+    #[must_use]
+    pub fn decoded(&self, default_region: Option<Region>) -> Option<Box<Job>> {
+        match decode(self.job.clone().into(), default_region).decoded {
+            Decoded::Job(job) => Some(job),
+            Decoded::Invalid { .. } | Decoded::Undecodable { .. } => None,
+        }
+    }
 }
 
 /// The jobs of that id that wait, or those of the account alone, in the order in which they came.
@@ -97,7 +127,7 @@ pub async fn waiting(
     let waiting = sqlx::query_as!(
         Waiting,
         r#"
-        SELECT account_id, lane, reason, attempts, sheds, campaign_id, journey_id, batch_id,
+        SELECT account_id, lane, reason, attempts, sheds, campaign_id, journey_id, batch_id, job,
             floor(extract(epoch FROM due_at) * 1000)::bigint AS due_ms,
             floor(extract(epoch FROM since) * 1000)::bigint AS "since_ms!",
             ARRAY(
