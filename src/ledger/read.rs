@@ -1,9 +1,13 @@
 //! What is written down about a job: how it ended, and whether it waits.
 
 use std::fmt;
+use std::sync::Arc;
 
+use jiff::Timestamp;
 use sqlx::PgConnection;
 
+use super::recipient::RecipientForm;
+use crate::dispatch::ports::Ended;
 use crate::domain::{Decoded, Job, Region};
 use crate::intake::decode::decode;
 
@@ -37,6 +41,45 @@ pub struct Entry {
     pub admitted_ms: Option<i64>,
     pub settled_ms: i64,
     pub next_allowed_ms: Option<i64>,
+}
+
+impl Entry {
+    /// The row of a job that has ended, its recipient in that form.
+    #[must_use]
+    pub fn of(ended: &Ended, form: &RecipientForm) -> Self {
+        let head = &ended.head;
+        let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
+        let name = |name: &Option<Arc<str>>| name.as_deref().map(str::to_owned);
+        let count = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+        let reason = ended.outcome.reason();
+        let recipient = ended.recipient.as_deref();
+        let admission = ended.admission;
+        Self {
+            id: head.id.to_string(),
+            account_id: head.account.to_string(),
+            lane: head.lane.as_str().to_owned(),
+            lane_rule: head.lane_rule.as_str().to_owned(),
+            origin: head.origin.map(|origin| origin.as_str().to_owned()),
+            campaign_id: text(&head.campaign_id),
+            journey_id: text(&head.journey_id),
+            batch_id: text(&head.batch_id),
+            channel: head.channel.to_string(),
+            recipient: recipient.and_then(|recipient| form.keep(&head.account, recipient)),
+            outcome: ended.outcome.as_str().to_owned(),
+            reason: (!reason.is_empty()).then(|| reason.to_owned()),
+            detail: ended.detail.as_deref().map(str::to_owned),
+            carrier: name(&ended.carrier),
+            carrier_ref: name(&ended.carrier_ref),
+            attempts: count(ended.attempts),
+            sheds: count(ended.sheds),
+            admitted_as: admission.map(|admission| count(admission.count)),
+            meter: admission.map(|admission| admission.mode.as_str().to_owned()),
+            enqueued_ms: head.enqueued_at.map(Timestamp::as_millisecond),
+            admitted_ms: admission.map(|admission| admission.at.as_millisecond()),
+            settled_ms: ended.settled_at.as_millisecond(),
+            next_allowed_ms: ended.next_allowed_at.map(Timestamp::as_millisecond),
+        }
+    }
 }
 
 /// The ends of all jobs of that id, or of the account's alone, the oldest first. There is one for

@@ -103,6 +103,7 @@ pub async fn put(
 ) -> Result<Option<Hold>, TableError> {
     let before = locked(connection, on).await?;
     let is_operators = before.is_some_and(|(_, is_operators)| is_operators);
+    let by_key = by.filter(|_| !is_operators);
     sqlx::query!(
         "INSERT INTO holds (account_id, kind, target, state, reason, by_key)
         VALUES ($1, $2, $3, $4, $5, $6)
@@ -118,7 +119,7 @@ pub async fn put(
         hold_name(hold),
         // What an operator has said is not overwritten by a key.
         reason.filter(|_| by.is_none() || !is_operators),
-        by.filter(|_| !is_operators).as_ref().map(KeyId::as_str),
+        by_key.as_ref().map(KeyId::as_str),
     )
     .execute(connection)
     .await?;
