@@ -144,10 +144,16 @@ pub fn judge(decoded: &Decoded, known: &Known<'_>) -> Judgement {
             let why = format!("{}: {detail}", field.as_str());
             of_answers(Some(head), None, |_| Some(Err(Stop::ended(refused, &*why))))
         }
-        Decoded::Job(job) => of_answers(Some(&job.head), policy(job, known), |gate| {
-            answer(gate, job, known)
-        }),
+        Decoded::Job(job) => judge_job(job, known),
     }
+}
+
+/// Judges a job that could be read.
+#[must_use]
+pub fn judge_job(job: &Job, known: &Known<'_>) -> Judgement {
+    of_answers(Some(&job.head), policy(job, known), |gate| {
+        answer(gate, job, known)
+    })
 }
 
 /// Asks gate after gate until one does not let the job pass.

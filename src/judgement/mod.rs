@@ -7,7 +7,7 @@ mod judge;
 
 use std::time::Duration;
 
-pub use judge::{Judgement, Known, Step, judge};
+pub use judge::{Judgement, Known, Step, judge, judge_job};
 
 use crate::accounts::AccountPolicy;
 use crate::dispatch::job_request;

@@ -11,7 +11,7 @@ mod trace;
 mod write;
 
 pub use maintenance::{Maintenance, maintain};
-pub use page::{LOOKED_AT, Page, Place, Wanted, page};
+pub use page::{LOOKED_AT, NEWEST, Page, Place, Wanted, page};
 pub use partitions::{Maintained, Obstacle};
 pub use read::{Entry, Waiting, entries, waiting};
 pub use recipient::RecipientForm;

@@ -8,8 +8,9 @@ use super::Entry;
 /// does not depend on what else the ledger holds.
 pub const LOOKED_AT: u16 = 2_000;
 
-/// Before every instant that a job can have ended at: the end of the year 9999.
-const NEWEST: i64 = 253_402_300_799_000;
+/// Later than every instant that a job can have ended at, in milliseconds since the Unix epoch: the end of
+/// the year 9999.
+pub const NEWEST: i64 = 253_402_300_799_000;
 
 /// A place in the list: behind the job of that id that ended at that instant, in milliseconds since the
 /// Unix epoch.

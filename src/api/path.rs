@@ -1,0 +1,30 @@
+//! Parameters of the path.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+
+use super::error::{ApiError, ApiResult};
+
+/// The parameters of the path, percent-decoded.
+#[derive(Debug)]
+pub struct Path(RawPathParams);
+
+impl<S: Send + Sync> FromRequestParts<S> for Path {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
+        let params = RawPathParams::from_request_parts(parts, state).await;
+        let not_text = |_| ApiError::validation("path", None, "expected percent-encoded UTF-8");
+        params.map(Self).map_err(not_text)
+    }
+}
+
+impl Path {
+    /// A parameter that the route has.
+    ///
+    /// # Errors
+    /// When the route has none of that name.
+    pub fn get(&self, name: &str) -> ApiResult<String> {
+        super::query::path_parameter(&self.0, name)
+    }
+}
