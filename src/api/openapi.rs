@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the handlers themselves.
+//! The `OpenAPI` document, made from the handlers themselves.
 
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;

@@ -15,7 +15,7 @@ use super::error::ErrorBody;
 pub(super) struct Sealed {
     name: &'static str,
     json: Bytes,
-    next_cursor: Option<Option<String>>,
+    next_cursor: Option<Next>,
 }
 
 impl Sealed {
@@ -28,7 +28,7 @@ impl Sealed {
         status: StatusCode,
         name: &'static str,
         content: &impl Serialize,
-        next_cursor: Option<Option<String>>,
+        next_cursor: Option<Next>,
     ) -> Response {
         let (status, json) = match serde_json::to_vec(content) {
             Ok(json) => (status, json),
@@ -72,6 +72,11 @@ impl Sealed {
     }
 }
 
+/// Where a list goes on; null at its end.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[serde(transparent)]
+pub struct Next(Option<String>);
+
 /// What stands under `meta` in every answer.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Meta {
@@ -82,11 +87,7 @@ pub struct Meta {
     pub timestamp: String,
     /// Only of lists: where the next page begins; null on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[expect(
-        clippy::option_option,
-        reason = "absent, and null, say different things"
-    )]
-    pub next_cursor: Option<Option<String>>,
+    pub next_cursor: Option<Next>,
 }
 
 /// An answer as it goes out. Only its description is needed.
@@ -112,8 +113,7 @@ pub struct ErrorEnvelope {
 pub struct Reply<T> {
     status: StatusCode,
     data: T,
-    #[expect(clippy::option_option, reason = "no list, and the last page of one")]
-    next_cursor: Option<Option<String>>,
+    next_cursor: Option<Next>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -162,7 +162,7 @@ impl<T: Serialize> Reply<Vec<T>> {
         Self {
             status: StatusCode::OK,
             data: items,
-            next_cursor: Some(next_cursor),
+            next_cursor: Some(Next(next_cursor)),
             headers: Vec::new(),
         }
     }

@@ -64,7 +64,8 @@ impl Outbox {
                 publisher.run(&endpoint, &status, &close).await;
             }),
             tokio::spawn(async move {
-                stopped.run_until_cancelled(declaring.run()).await;
+                let declaring = Box::pin(declaring.run());
+                stopped.run_until_cancelled(declaring).await;
             }),
         ];
         Ok(Self {
@@ -91,12 +92,15 @@ impl Outbox {
         (!readiness.publishing).then(|| readiness.last_error.unwrap_or_else(unknown))
     }
 
+    fn take_tasks(&self) -> Vec<JoinHandle<()>> {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *tasks)
+    }
+
     /// Takes leave of the broker, by `deadline` at the latest.
     pub async fn close(&self, deadline: Instant) {
         self.close.cancel();
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        let tasks = std::mem::take(&mut *tasks);
-        for mut task in tasks {
+        for mut task in self.take_tasks() {
             if timeout_at(deadline, &mut task).await.is_err() {
                 task.abort();
             }

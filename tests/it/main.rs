@@ -6,6 +6,7 @@
 )]
 
 mod accounts;
+mod api;
 mod batch_files;
 mod carriers;
 mod client;

@@ -101,7 +101,7 @@ pub(super) fn error_of(no: No, job: &Job) -> ApiError {
                 .detail("window", format!("{}s", window.as_secs()))
         }
         No::Shed { limit, per_second } => shed(limit, per_second, lane),
-        No::NoRecords(error) => error.into(),
+        No::Unrecorded(error) => error.into(),
         No::NotPublished(error) => {
             tracing::warn!(%error, "a message was not accepted");
             ApiError::unavailable(

@@ -110,7 +110,7 @@ pub enum No {
         per_second: u32,
     },
     /// The database gives no answer. Nothing was queued.
-    NoRecords(RecordsError),
+    Unrecorded(RecordsError),
     /// The broker took nothing. Nothing was queued.
     NotPublished(PublishError),
     /// The broker has not said whether it took the message.
@@ -220,7 +220,7 @@ impl Desk {
     ) -> Result<Option<Taken>, No> {
         let facts = self.look_ups.ask((Arc::clone(job), may_be_known)).await;
         let facts = facts.unwrap_or(Err(RecordsError::Failed));
-        let facts = facts.map_err(No::NoRecords)?;
+        let facts = facts.map_err(No::Unrecorded)?;
         let case = Case {
             job,
             policy,
@@ -267,7 +267,7 @@ impl Desk {
             payload: job.payload.clone(),
         };
         let kept = self.records.keep(&[waiting]).await;
-        kept.map_err(No::NoRecords)?;
+        kept.map_err(No::Unrecorded)?;
         Ok(Taken::Waits { reason, until })
     }
 

@@ -32,6 +32,9 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 ///
 /// With an `Idempotency-Key` a request can be repeated without sending twice. Without one, a repeated
 /// request is a second message.
+///
+/// # Errors
+/// What a client is told.
 #[utoipa::path(
     post,
     path = "/api/v1/messages/{channel}",

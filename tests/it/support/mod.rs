@@ -1,5 +1,6 @@
 //! What the tests stand on: private services, worker processes, a stub carrier.
 
+pub mod api;
 pub mod counters;
 pub mod events;
 pub mod exchange;

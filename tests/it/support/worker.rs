@@ -70,12 +70,17 @@ impl Worker {
 
     /// Starts a worker without waiting for anything.
     pub fn spawn(config: &WorkerConfig) -> Self {
+        Self::spawn_as("worker", config)
+    }
+
+    /// Starts another command that runs until it is stopped.
+    pub fn spawn_as(command: &str, config: &WorkerConfig) -> Self {
         let logs = TempDir::new().unwrap();
         let port = free_port();
         let ops = format!("127.0.0.1:{port}");
         let log = |name: &str| Stdio::from(File::create(logs.path().join(name)).unwrap());
         let child = Command::new(env!("CARGO_BIN_EXE_lanekeeper"))
-            .arg("worker")
+            .arg(command)
             .env_clear()
             .envs(config.settings.iter().map(|(name, value)| (name, value)))
             .env("LANEKEEPER__OPS__LISTEN", &ops)
@@ -92,6 +97,22 @@ impl Worker {
             ops: format!("http://{ops}"),
             client: ops_client(),
             logs,
+        }
+    }
+
+    /// Waits until it listens at an address, for a command without an ops server.
+    pub async fn await_listening(&mut self, address: &str, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        while tokio::net::TcpStream::connect(address).await.is_err() {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("it ended with {status}:\n{}", self.log());
+            }
+            assert!(
+                Instant::now() < deadline,
+                "it does not listen:\n{}",
+                self.log()
+            );
+            sleep(Duration::from_millis(10)).await;
         }
     }
 

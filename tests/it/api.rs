@@ -1,0 +1,4 @@
+//! The HTTP API, on real services and without any.
+
+mod idempotency;
+mod sending;
