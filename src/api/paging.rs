@@ -44,7 +44,11 @@ pub(super) fn parts<const N: usize>(cursor: Option<&str>) -> ApiResult<Option<[S
 
 /// What was given is no cursor of this list.
 pub(super) fn wrong_cursor() -> ApiError {
-    ApiError::validation("cursor", None, "expected meta.next_cursor of an earlier page")
+    ApiError::validation(
+        "cursor",
+        None,
+        "expected meta.next_cursor of an earlier page",
+    )
 }
 
 fn unhex(text: &str) -> Option<String> {
@@ -83,7 +87,17 @@ mod tests {
 
     #[test]
     fn what_is_no_cursor_is_refused() {
-        for wrong in ["", "x", "6", "zz", "61", "ff0a61", "610a620a63", "61000a61", "é0"] {
+        for wrong in [
+            "",
+            "x",
+            "6",
+            "zz",
+            "61",
+            "ff0a61",
+            "610a620a63",
+            "61000a61",
+            "é0",
+        ] {
             assert!(parts::<2>(Some(wrong)).is_err(), "{wrong}");
         }
         assert_eq!(parts::<2>(None).unwrap(), None);

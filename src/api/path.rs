@@ -7,9 +7,9 @@ use super::error::{ApiError, ApiResult};
 
 /// The parameters of the path, percent-decoded.
 #[derive(Debug)]
-pub struct Path(RawPathParams);
+pub struct PathParams(RawPathParams);
 
-impl<S: Send + Sync> FromRequestParts<S> for Path {
+impl<S: Send + Sync> FromRequestParts<S> for PathParams {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
@@ -19,7 +19,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Path {
     }
 }
 
-impl Path {
+impl PathParams {
     /// A parameter that the route has.
     ///
     /// # Errors

@@ -106,9 +106,9 @@ pub async fn preview_quiet_hours(
     })?;
     let number = number(channel, asked.phone.as_deref(), app.default_region)?;
     let zone = asked.recipient_timezone.as_deref().map(parse_zone);
-    let zone = zone.transpose().map_err(|error| {
-        ApiError::validation("recipient_timezone", None, error.to_string())
-    })?;
+    let zone = zone
+        .transpose()
+        .map_err(|error| ApiError::validation("recipient_timezone", None, error.to_string()))?;
     let policy = app.directory.policy(&caller.account).ok_or_else(|| {
         ApiError::new(Code::UnknownAccount, "this account is not configured here")
     })?;

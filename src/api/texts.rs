@@ -18,9 +18,6 @@ pub(super) fn text<'a>(field: &str, value: &'a str) -> ApiResult<&'a str> {
 }
 
 /// The same where it may be absent.
-pub(super) fn text_if_given<'a>(
-    field: &str,
-    value: Option<&'a str>,
-) -> ApiResult<Option<&'a str>> {
+pub(super) fn text_if_given<'a>(field: &str, value: Option<&'a str>) -> ApiResult<Option<&'a str>> {
     value.map(|value| text(field, value)).transpose()
 }

@@ -11,27 +11,82 @@ use unicode_normalization::char::is_combining_mark;
 /// difference.
 const OPT_OUT: [&str; 66] = [
     // English
-    "stop", "stopall", "unsubscribe", "cancel", "end", "quit", "optout", "revoke",
+    "stop",
+    "stopall",
+    "unsubscribe",
+    "cancel",
+    "end",
+    "quit",
+    "optout",
+    "revoke",
     // Dutch, German
-    "afmelden", "uitschrijven", "stoppen", "stopp", "abmelden", "abbestellen",
+    "afmelden",
+    "uitschrijven",
+    "stoppen",
+    "stopp",
+    "abmelden",
+    "abbestellen",
     // Danish, Norwegian, Swedish, Finnish
-    "afmeld", "avmeld", "avsluta", "avregistrera", "lopeta",
+    "afmeld",
+    "avmeld",
+    "avsluta",
+    "avregistrera",
+    "lopeta",
     // French
-    "arret", "arreter", "desabonner", "desabonnement", "desinscrire", "desinscription",
+    "arret",
+    "arreter",
+    "desabonner",
+    "desabonnement",
+    "desinscrire",
+    "desinscription",
     // Italian
-    "basta", "ferma", "disiscrivi", "disiscrivimi", "cancellami", "annulla",
+    "basta",
+    "ferma",
+    "disiscrivi",
+    "disiscrivimi",
+    "cancellami",
+    "annulla",
     // Portuguese, Spanish
-    "parar", "pare", "sair", "cancelar", "descadastrar", "alto", "baja", "detener", "salir",
+    "parar",
+    "pare",
+    "sair",
+    "cancelar",
+    "descadastrar",
+    "alto",
+    "baja",
+    "detener",
+    "salir",
     // Polish, Czech
-    "rezygnuje", "wypisz", "odhlasit",
+    "rezygnuje",
+    "wypisz",
+    "odhlasit",
     // Turkish, Indonesian, Vietnamese
-    "ret", "iptal", "dur", "berhenti", "tuchoi",
+    "ret",
+    "iptal",
+    "dur",
+    "berhenti",
+    "tuchoi",
     // Russian, Ukrainian, Bulgarian, Greek
-    "стоп", "отписаться", "отписка", "відписатися", "στοπ",
+    "стоп",
+    "отписаться",
+    "отписка",
+    "відписатися",
+    "στοπ",
     // Arabic, Hebrew, Hindi, Thai
-    "ايقاف", "إيقاف", "الغاء", "הסר", "रोकें", "ยกเลิก",
+    "ايقاف",
+    "إيقاف",
+    "الغاء",
+    "הסר",
+    "रोकें",
+    "ยกเลิก",
     // Chinese, Japanese, Korean
-    "td", "退订", "退訂", "停止", "配信停止", "수신거부", "중지",
+    "td",
+    "退订",
+    "退訂",
+    "停止",
+    "配信停止",
+    "수신거부",
+    "중지",
 ];
 
 /// Whoever writes one of these, and nothing else, wants messages again. None in other languages:
@@ -52,7 +107,14 @@ const COURTESY: [&str; 13] = [
 /// Words that say something about stopping in whatever sentence they stand. The rest of [`OPT_OUT`]
 /// means that only alone: "see you at the end".
 const TELLING: [&str; 8] = [
-    "stop", "stopp", "stopall", "unsubscribe", "optout", "revoke", "стоп", "στοπ",
+    "stop",
+    "stopp",
+    "stopall",
+    "unsubscribe",
+    "optout",
+    "revoke",
+    "стоп",
+    "στοπ",
 ];
 
 /// What a reply asks for.
@@ -125,7 +187,10 @@ fn bare(word: &str) -> String {
 
 /// Characters that are not seen: they must not part a word in two.
 const fn is_joiner(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
+    matches!(
+        c,
+        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}'
+    )
 }
 
 fn without_courtesy(words: &[String]) -> &[String] {
@@ -148,11 +213,42 @@ mod tests {
     #[test]
     fn one_word_is_an_opt_out_however_it_is_written() {
         for reply in [
-            "stop", "STOP", " Stop. ", "STOP!", "\"Stop\"", "ＳＴＯＰ", "stop\n", "S.T.O.P.",
-            "OPT OUT", "opt-out", "Optout", "revoke", "STOP ALL", "stopall", "Unsubscribe.",
-            "CANCEL", "End", "quit!!!", "Stop. Thank you", "Please stop", "stop please!",
-            "stop stop STOP", "st\u{200b}op", "Arrêt", "ARRET", "Désabonner", "STOPP", "İPTAL",
-            "Ret", "СТОП", "退订", "הסר", "停止", "수신거부", "إيقاف", "रोकें",
+            "stop",
+            "STOP",
+            " Stop. ",
+            "STOP!",
+            "\"Stop\"",
+            "ＳＴＯＰ",
+            "stop\n",
+            "S.T.O.P.",
+            "OPT OUT",
+            "opt-out",
+            "Optout",
+            "revoke",
+            "STOP ALL",
+            "stopall",
+            "Unsubscribe.",
+            "CANCEL",
+            "End",
+            "quit!!!",
+            "Stop. Thank you",
+            "Please stop",
+            "stop please!",
+            "stop stop STOP",
+            "st\u{200b}op",
+            "Arrêt",
+            "ARRET",
+            "Désabonner",
+            "STOPP",
+            "İPTAL",
+            "Ret",
+            "СТОП",
+            "退订",
+            "הסר",
+            "停止",
+            "수신거부",
+            "إيقاف",
+            "रोकें",
         ] {
             assert!(matches!(Wish::of(reply), Wish::OptOut(_)), "{reply:?}");
         }
@@ -175,8 +271,17 @@ mod tests {
     #[test]
     fn words_that_mean_it_only_alone_mean_nothing_in_a_sentence() {
         for reply in [
-            "", " ", "!", "thank you", "see you at the end", "cancel my Tuesday appointment",
-            "nonstop", "stopwatch", "yes, at nine", "the quit button", "👍",
+            "",
+            " ",
+            "!",
+            "thank you",
+            "see you at the end",
+            "cancel my Tuesday appointment",
+            "nonstop",
+            "stopwatch",
+            "yes, at nine",
+            "the quit button",
+            "👍",
         ] {
             assert_eq!(Wish::of(reply), Wish::Other, "{reply:?}");
         }

@@ -179,7 +179,12 @@ mod tests {
 
     #[test]
     fn a_refusal_says_where_until_when_and_why() {
-        let details = of(&standard(), Channel::Sms, "+12125550123", "2026-07-01T11:00:00Z");
+        let details = of(
+            &standard(),
+            Channel::Sms,
+            "+12125550123",
+            "2026-07-01T11:00:00Z",
+        );
         assert_eq!(
             details,
             QuietDetails {
@@ -196,7 +201,12 @@ mod tests {
 
     #[test]
     fn what_is_allowed_has_no_next_instant() {
-        let details = of(&standard(), Channel::Whatsapp, "+12125550123", "2026-07-01T18:00:00Z");
+        let details = of(
+            &standard(),
+            Channel::Whatsapp,
+            "+12125550123",
+            "2026-07-01T18:00:00Z",
+        );
         assert_eq!(details.reason, QuietReason::WithinWindow);
         assert_eq!(details.window_start_local.as_deref(), Some("09:00"));
         assert_eq!(details.next_allowed_at, None);
@@ -205,7 +215,12 @@ mod tests {
     #[test]
     fn a_number_of_several_zones_says_which_one_decides() {
         // Toll-free: anywhere in the country or its territories.
-        let details = of(&standard(), Channel::Sms, "+18005550123", "2026-07-01T14:00:00Z");
+        let details = of(
+            &standard(),
+            Channel::Sms,
+            "+18005550123",
+            "2026-07-01T14:00:00Z",
+        );
         assert!(!details.reason.allows());
         assert!(details.possible_timezones.len() > 30);
         let decides = details.local_timezone.unwrap();
@@ -218,7 +233,10 @@ mod tests {
     /// F5-15: never silently UTC.
     #[test]
     fn an_unknown_place_has_the_zone_of_the_account() {
-        for (channel, to) in [(Channel::Telegram, "someone"), (Channel::Sms, "+80012345678")] {
+        for (channel, to) in [
+            (Channel::Telegram, "someone"),
+            (Channel::Sms, "+80012345678"),
+        ] {
             let details = of(&standard(), channel, to, "2026-07-01T02:00:00Z");
             assert_eq!(details.local_timezone.as_deref(), Some("Europe/London"));
             assert_eq!(details.source, Some(ZoneSource::Account));
@@ -229,7 +247,11 @@ mod tests {
     fn where_no_window_holds_no_zone_is_asked() {
         let broken = policy(QuietPolicy::Broken { why: "x".into() });
         for (policy, channel, reason) in [
-            (&policy(QuietPolicy::Off), Channel::Sms, QuietReason::QuietHoursOff),
+            (
+                &policy(QuietPolicy::Off),
+                Channel::Sms,
+                QuietReason::QuietHoursOff,
+            ),
             (&standard(), Channel::Email, QuietReason::AnyHour),
             (&broken, Channel::Email, QuietReason::PolicyUnreadable),
         ] {
@@ -248,7 +270,12 @@ mod tests {
         use crate::intake::decode::decode;
 
         let policy = standard();
-        let numbers = ["+12125550123", "+18005550123", "+442071838750", "+80012345678"];
+        let numbers = [
+            "+12125550123",
+            "+18005550123",
+            "+442071838750",
+            "+80012345678",
+        ];
         for (hour, to) in (0..24).flat_map(|hour| numbers.map(|to| (hour, to))) {
             let message = format!(
                 r#"{{"id":"j","account_id":"acme","channel":"sms","to":"{to}","body":"x"}}"#
@@ -265,11 +292,17 @@ mod tests {
             };
             let next = match Gate::QuietHours.judge(case) {
                 None => None,
-                Some(TurnedAway::Ended { next_allowed_at, .. }) => Some(next_allowed_at),
+                Some(TurnedAway::Ended {
+                    next_allowed_at, ..
+                }) => Some(next_allowed_at),
                 Some(other) => panic!("{other:?}"),
             };
             let details = quiet_details(&policy, &job, now);
-            assert_eq!(details.map(|details| details.next_allowed_at), next, "{to} {now}");
+            assert_eq!(
+                details.map(|details| details.next_allowed_at),
+                next,
+                "{to} {now}"
+            );
         }
     }
 }

@@ -315,12 +315,11 @@ fn claim(door: Door, standing: &Standing) -> Result<String, Stop> {
         (ClaimNow::UnderWay | ClaimNow::Unfinished, Door::Api) => {
             Err(Stop::accepted_before("a try of it has begun"))
         }
-        (ClaimNow::UnderWay, _) => {
-            Err(Stop::shed(door, "another try of it is under way".to_owned()))
-        }
-        (ClaimNow::Free | ClaimNow::Admitted { .. } | ClaimNow::Unfinished, _) => {
-            Ok(String::new())
-        }
+        (ClaimNow::UnderWay, _) => Err(Stop::shed(
+            door,
+            "another try of it is under way".to_owned(),
+        )),
+        (ClaimNow::Free | ClaimNow::Admitted { .. } | ClaimNow::Unfinished, _) => Ok(String::new()),
     }
 }
 

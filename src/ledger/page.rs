@@ -43,7 +43,9 @@ impl Wanted<'_> {
             batch,
             campaign,
         } = self;
-        [lane, outcome, batch, campaign].iter().all(|one| one.is_none())
+        [lane, outcome, batch, campaign]
+            .iter()
+            .all(|one| one.is_none())
     }
 
     /// Whether an entry is among them.

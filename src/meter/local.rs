@@ -270,9 +270,17 @@ impl LocalCounters {
         let counted = |target| targets.counted(account, target, now);
         StandingNow {
             claim: claims.standing(account, &job.id, now).into(),
-            caps: caps.as_ref().map_or_else(Vec::new, |caps| caps.look(account, job, now)),
-            number: job.number.as_ref().map_or(0, |one| counted((Limit::Number, one))),
-            service: job.service.as_ref().map_or(0, |one| counted((Limit::Service, one))),
+            caps: caps
+                .as_ref()
+                .map_or_else(Vec::new, |caps| caps.look(account, job, now)),
+            number: job
+                .number
+                .as_ref()
+                .map_or(0, |one| counted((Limit::Number, one))),
+            service: job
+                .service
+                .as_ref()
+                .map_or(0, |one| counted((Limit::Service, one))),
             account: window.counter(now).count,
         }
     }

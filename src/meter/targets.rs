@@ -38,9 +38,8 @@ impl Targets {
         job: &JobRequest,
         now: Instant,
     ) -> Option<Limit> {
-        let is_reached = |one: &(Limit, &TargetCeiling)| {
-            self.counted(account, *one, now) >= one.1.per_second
-        };
+        let is_reached =
+            |one: &(Limit, &TargetCeiling)| self.counted(account, *one, now) >= one.1.per_second;
         targets(job).find(is_reached).map(|(limit, _)| limit)
     }
 

@@ -1,4 +1,11 @@
 //! The HTTP API, on real services and without any.
 
+mod caps;
+mod holds;
 mod idempotency;
+mod messages;
+mod own_account;
+mod preview;
+mod resources;
 mod sending;
+mod suppressions;

@@ -13,7 +13,7 @@ use crate::api::audit::audit;
 use crate::api::auth::Caller;
 use crate::api::body::Json;
 use crate::api::error::{ApiError, ApiResult, Code};
-use crate::api::path::Path;
+use crate::api::path::PathParams;
 use crate::api::reply::{Envelope, ErrorEnvelope, Reply};
 
 const NOTHING: &str = "cap of that name";
@@ -35,7 +35,7 @@ const NOTHING: &str = "cap of that name";
 pub async fn show_cap(
     State(app): State<Arc<App>>,
     caller: Caller,
-    path: Path,
+    path: PathParams,
 ) -> ApiResult<Reply<CapView>> {
     caller.may(KeyScope::Read)?;
     let name = name_of(path.get("name")?)?;
@@ -66,7 +66,7 @@ pub async fn show_cap(
 pub async fn put_cap(
     State(app): State<Arc<App>>,
     caller: Caller,
-    path: Path,
+    path: PathParams,
     Json(terms): Json<CapTerms>,
 ) -> ApiResult<Reply<CapView>> {
     caller.may(KeyScope::Admin)?;
@@ -102,7 +102,7 @@ pub async fn put_cap(
 pub async fn remove_cap(
     State(app): State<Arc<App>>,
     caller: Caller,
-    path: Path,
+    path: PathParams,
 ) -> ApiResult<Reply<CapView>> {
     caller.may(KeyScope::Admin)?;
     let name = name_of(path.get("name")?)?;

@@ -46,11 +46,7 @@ pub(super) async fn page(
 }
 
 /// The cap of that name.
-pub(super) async fn find(
-    app: &App,
-    account: &AccountId,
-    name: &str,
-) -> ApiResult<Option<CapRule>> {
+pub(super) async fn find(app: &App, account: &AccountId, name: &str) -> ApiResult<Option<CapRule>> {
     match &app.store {
         Store::Memory(_) => {
             let caps = caps_in_memory(&app.directory, account);

@@ -71,12 +71,20 @@ impl CapTerms {
     pub(super) fn rule(self, name: &str) -> ApiResult<CapRule> {
         if !(1..=MOST_MESSAGES).contains(&self.limit) {
             let expected = format!("expected 1 to {MOST_MESSAGES}");
-            return Err(ApiError::validation("limit", Some(self.limit.into()), expected));
+            return Err(ApiError::validation(
+                "limit",
+                Some(self.limit.into()),
+                expected,
+            ));
         }
         let window = self.window_seconds;
         if !(1..=LONGEST_WINDOW).contains(&window) {
             let expected = format!("expected 1 to {LONGEST_WINDOW}");
-            return Err(ApiError::validation("window_seconds", Some(window.into()), expected));
+            return Err(ApiError::validation(
+                "window_seconds",
+                Some(window.into()),
+                expected,
+            ));
         }
         let channel = self.channel.as_deref().map(channel_of).transpose()?;
         let category = text_if_given("category", self.category.as_deref())?;

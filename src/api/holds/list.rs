@@ -64,7 +64,10 @@ pub async fn list_holds(
     let (holds, next) = cut(holds, limit, |last| {
         cursor(&[last.on.kind.as_str(), &last.on.target])
     });
-    Ok(Reply::page(holds.into_iter().map(HoldView::from).collect(), next))
+    Ok(Reply::page(
+        holds.into_iter().map(HoldView::from).collect(),
+        next,
+    ))
 }
 
 /// Pause or cancel
@@ -105,7 +108,11 @@ pub async fn add_hold(
         Hold::Paused => "hold.pause",
         Hold::Cancelled => "hold.cancel",
     };
-    audit(&caller, action, format_args!("{} {}", on.kind.as_str(), on.target));
+    audit(
+        &caller,
+        action,
+        format_args!("{} {}", on.kind.as_str(), on.target),
+    );
     Ok(match before {
         None => Reply::created(found.into()),
         Some(_) => Reply::ok(found.into()),

@@ -15,7 +15,7 @@ use crate::api::app::App;
 use crate::api::audit::audit;
 use crate::api::auth::Caller;
 use crate::api::error::{ApiError, ApiResult, Code};
-use crate::api::path::Path;
+use crate::api::path::PathParams;
 use crate::api::query::Query;
 use crate::api::reply::{Envelope, ErrorEnvelope, Reply};
 use crate::dispatch::ports::Hold;
@@ -53,7 +53,7 @@ pub struct Resuming {
 pub async fn resume(
     State(app): State<Arc<App>>,
     caller: Caller,
-    path: Path,
+    path: PathParams,
     Query(resuming): Query<Resuming>,
 ) -> ApiResult<Reply<ResumedView>> {
     caller.may(KeyScope::Admin)?;
@@ -80,7 +80,11 @@ pub async fn resume(
             return Err(ApiError::new(Code::Forbidden, message));
         }
     };
-    audit(&caller, "hold.resume", format_args!("{} {}", on.kind.as_str(), on.target));
+    audit(
+        &caller,
+        "hold.resume",
+        format_args!("{} {}", on.kind.as_str(), on.target),
+    );
     Ok(Reply::ok(ResumedView {
         kind: on.kind.as_str(),
         id: on.target,

@@ -70,7 +70,11 @@ enum OutcomeName {
 
 impl MessageList {
     fn wanted(&self) -> ApiResult<Wanted<'_>> {
-        if self.lane.as_deref().is_some_and(|lane| Lane::parse(lane).is_none()) {
+        if self
+            .lane
+            .as_deref()
+            .is_some_and(|lane| Lane::parse(lane).is_none())
+        {
             let expected = "expected transactional or marketing";
             return Err(ApiError::validation("lane", None, expected));
         }
@@ -137,7 +141,9 @@ pub async fn list_messages(
             database.ask(asking).await?
         }
     };
-    let next = page.next.map(|place| cursor(&[&place.settled_ms.to_string(), &place.id]));
+    let next = page
+        .next
+        .map(|place| cursor(&[&place.settled_ms.to_string(), &place.id]));
     let messages = page.entries.into_iter().map(MessageSummary::from);
     Ok(Reply::page(messages.collect(), next))
 }

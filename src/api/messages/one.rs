@@ -10,7 +10,7 @@ use crate::api::answers::ReadErrors;
 use crate::api::app::App;
 use crate::api::auth::Caller;
 use crate::api::error::{ApiError, ApiResult};
-use crate::api::path::Path;
+use crate::api::path::PathParams;
 use crate::api::reply::{Envelope, ErrorEnvelope, Reply};
 use crate::api::store::Store;
 use crate::domain::{AccountId, JobId};
@@ -24,10 +24,10 @@ use crate::meter::ClaimNow;
 /// minutes), are only known once they have ended or wait in the database.
 #[utoipa::path(
     get,
-    path = "/api/v1/messages/{id}",
+    path = "/api/v1/messages/{channel_or_id}",
     tag = "messages",
     operation_id = "showMessage",
-    params(("id" = String, Path, description = "The message's id", example = "msg_5e1c0f6f2a4b4c0e9d1a7b3c8e2f4a6d")),
+    params(("channel_or_id" = String, Path, description = "The message's id", example = "msg_5e1c0f6f2a4b4c0e9d1a7b3c8e2f4a6d")),
     responses(
         (status = 200, description = "The message", body = Envelope<MessageView>),
         (status = 404, description = "`NOT_FOUND`: nothing is known of it", body = ErrorEnvelope),
@@ -38,11 +38,11 @@ use crate::meter::ClaimNow;
 pub async fn show_message(
     State(app): State<Arc<App>>,
     caller: Caller,
-    path: Path,
+    path: PathParams,
 ) -> ApiResult<Reply<MessageView>> {
     caller.may(KeyScope::Read)?;
     let nothing = || ApiError::not_found("such message, or it is not known yet");
-    let id = JobId::parse(&path.get("id")?).map_err(|_| nothing())?;
+    let id = JobId::parse(&path.get("channel_or_id")?).map_err(|_| nothing())?;
     let account = &caller.account;
     let (waiting, ends) = written_down(&app, account, &id).await?;
     if let Some(entry) = decisive(ends) {
@@ -158,7 +158,10 @@ mod tests {
             decisive(ends.collect()).map(|end| (end.outcome, end.settled_ms))
         };
         assert_eq!(of(&[]), None);
-        assert_eq!(of(&[("failed", 1), ("expired", 2)]), Some(("expired".to_owned(), 2)));
+        assert_eq!(
+            of(&[("failed", 1), ("expired", 2)]),
+            Some(("expired".to_owned(), 2))
+        );
         let sent = of(&[("failed", 1), ("dispatched", 2), ("expired", 3)]);
         assert_eq!(sent, Some(("dispatched".to_owned(), 2)));
     }

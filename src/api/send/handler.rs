@@ -37,11 +37,11 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// What a client is told.
 #[utoipa::path(
     post,
-    path = "/api/v1/messages/{channel}",
+    path = "/api/v1/messages/{channel_or_id}",
     tag = "messages",
     operation_id = "sendMessage",
     params(
-        ("channel" = ChannelName, Path, description = "How it is sent"),
+        ("channel_or_id" = ChannelName, Path, description = "How it is sent"),
         ("Idempotency-Key" = Option<String>, Header, description = "What you call this request by: 1 to 255 visible ASCII characters", min_length = 1, max_length = 255, pattern = "^[!-~]+$"),
     ),
     request_body(content = MessageRequest, content_type = "application/json"),
@@ -114,7 +114,8 @@ pub enum ChannelName {
 }
 
 fn channel_of(path: &RawPathParams) -> ApiResult<Channel> {
-    let name = path_parameter(path, "channel")?;
+    // One path cannot have two names in it, and messages are shown by their ids at the same place.
+    let name = path_parameter(path, "channel_or_id")?;
     Channel::parse(&name).ok_or_else(|| {
         let known = Channel::ALL.map(Channel::as_str).join(", ");
         ApiError::validation("channel", None, format!("expected one of {known}"))

@@ -154,7 +154,10 @@ async fn opt_in(
     if scope == Scope::All {
         scopes.push(Scope::Channel(channel));
     }
-    let removed = app.store.opt_in(&caller.account, recipient, &scopes).await?;
+    let removed = app
+        .store
+        .opt_in(&caller.account, recipient, &scopes)
+        .await?;
     if removed > 0 {
         audit(caller, "inbound.opt_in", scope);
     }

@@ -59,10 +59,18 @@ pub async fn list_suppressions(
     caller.may(KeyScope::Read)?;
     let (scope, limit) = (scope_of(list.channel.as_deref())?, limit(list.limit)?);
     let after = parts::<2>(list.cursor.as_deref())?;
-    let after = after.as_ref().map(|[recipient, scope]| (&**recipient, &**scope));
-    let found = app.store.opt_outs(&caller.account, scope, after, limit + 1).await?;
+    let after = after
+        .as_ref()
+        .map(|[recipient, scope]| (&**recipient, &**scope));
+    let found = app
+        .store
+        .opt_outs(&caller.account, scope, after, limit + 1)
+        .await?;
     let (found, next) = cut(found, limit, |last| cursor(&[&last.recipient, &last.scope]));
-    Ok(Reply::page(found.into_iter().map(SuppressionView::from).collect(), next))
+    Ok(Reply::page(
+        found.into_iter().map(SuppressionView::from).collect(),
+        next,
+    ))
 }
 
 /// Write an opt-out down

@@ -14,7 +14,7 @@ use crate::api::app::App;
 use crate::api::audit::audit;
 use crate::api::auth::Caller;
 use crate::api::error::{ApiError, ApiResult};
-use crate::api::path::Path;
+use crate::api::path::PathParams;
 use crate::api::query::Query;
 use crate::api::reply::{Envelope, ErrorEnvelope, Reply};
 use crate::domain::Scope;
@@ -55,7 +55,7 @@ const NOTHING: &str = "such opt-out";
 pub async fn show_suppression(
     State(app): State<Arc<App>>,
     caller: Caller,
-    path: Path,
+    path: PathParams,
     Query(chosen): Query<Chosen>,
 ) -> ApiResult<Reply<Vec<SuppressionView>>> {
     caller.may(KeyScope::Read)?;
@@ -65,7 +65,9 @@ pub async fn show_suppression(
     if found.is_empty() {
         return Err(ApiError::not_found(NOTHING));
     }
-    Ok(Reply::ok(found.into_iter().map(SuppressionView::from).collect()))
+    Ok(Reply::ok(
+        found.into_iter().map(SuppressionView::from).collect(),
+    ))
 }
 
 /// Remove a recipient's opt-outs
@@ -91,13 +93,16 @@ pub async fn show_suppression(
 pub async fn remove_suppression(
     State(app): State<Arc<App>>,
     caller: Caller,
-    path: Path,
+    path: PathParams,
     Query(chosen): Query<Chosen>,
 ) -> ApiResult<Reply<RemovedView>> {
     caller.may(KeyScope::Admin)?;
     let (recipient, scope) = chosen.of(&app, &path)?;
     let scopes: Vec<Scope> = scope.into_iter().collect();
-    let removed = app.store.opt_in(&caller.account, &recipient, &scopes).await?;
+    let removed = app
+        .store
+        .opt_in(&caller.account, &recipient, &scopes)
+        .await?;
     if removed == 0 {
         return Err(ApiError::not_found(NOTHING));
     }
@@ -108,7 +113,7 @@ pub async fn remove_suppression(
 
 impl Chosen {
     /// The recipient in its one form, and the scope that is asked for.
-    fn of(&self, app: &App, path: &Path) -> ApiResult<(String, Option<Scope>)> {
+    fn of(&self, app: &App, path: &PathParams) -> ApiResult<(String, Option<Scope>)> {
         let scope = scope_of(self.channel.as_deref())?;
         let text = path.get("recipient")?;
         let (recipient, _) = recipient_of(app, "recipient", &text, scope)?;

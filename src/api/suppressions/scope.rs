@@ -7,7 +7,7 @@ use crate::domain::{Channel, RecipientError, Scope, typed_recipient_key};
 /// What an opt-out concerns.
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(rename_all = "lowercase")]
-#[expect(missing_docs, dead_code, reason = "it describes; each name is the channel")]
+#[expect(dead_code, reason = "it describes")]
 pub enum ScopeName {
     All,
     Sms,

@@ -142,7 +142,9 @@ impl Wait {
     fn of(waiting: Waiting, region: Option<Region>) -> Self {
         let job = waiting.decoded(region);
         Self {
-            expires_at: job.and_then(|job| job.expires_at).map(|at| format!("{at:.3}")),
+            expires_at: job
+                .and_then(|job| job.expires_at)
+                .map(|at| format!("{at:.3}")),
             due_at: waiting.due_ms.and_then(instant),
             since: instant(waiting.since_ms),
             lane: waiting.lane,

@@ -99,8 +99,18 @@ async fn play(plan: Arc<Plan>) -> Report {
 async fn decide(outside: Outside, records: MemoryRecords) {
     let account = |place: usize| AccountId::parse(&format!("a{place}")).unwrap();
     for place in 0..outside.plan.ceilings.len() {
-        records.hold(&account(place), HoldKind::Campaign, "paused", Some(Hold::Paused));
-        records.hold(&account(place), HoldKind::Journey, "off", Some(Hold::Cancelled));
+        records.hold(
+            &account(place),
+            HoldKind::Campaign,
+            "paused",
+            Some(Hold::Paused),
+        );
+        records.hold(
+            &account(place),
+            HoldKind::Journey,
+            "off",
+            Some(Hold::Cancelled),
+        );
     }
     let mut changes: Vec<(Duration, usize)> = Vec::new();
     for (place, job) in outside.plan.jobs.iter().enumerate() {

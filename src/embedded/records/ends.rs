@@ -61,11 +61,15 @@ impl Ends {
         let (mut last, mut looked_at) = (None, 0);
         let places = self.newest.get(account).into_iter().flatten().rev();
         let is_behind = |place: &&(i64, JobId)| {
-            behind.is_none_or(|behind| (place.0, place.1.as_str()) < (behind.settled_ms, &*behind.id))
+            behind
+                .is_none_or(|behind| (place.0, place.1.as_str()) < (behind.settled_ms, &*behind.id))
         };
         for (settled_ms, id) in places.filter(is_behind) {
             if entries.len() == count || looked_at == LOOKED_AT {
-                return Page { entries, next: last };
+                return Page {
+                    entries,
+                    next: last,
+                };
             }
             looked_at += 1;
             last = Some(Place {

@@ -57,12 +57,14 @@ impl Holds {
         by: Option<KeyId>,
         now: Timestamp,
     ) -> Option<Hold> {
-        let held = self.0.entry(on.account.clone()).or_default();
-        let before = held.get(&key(on)).cloned();
+        let all = self.0.entry(on.account.clone()).or_default();
+        let before = all.get(&key(on)).cloned();
         if before.as_ref().is_some_and(|before| before.hold > hold) {
             return before.map(|before| before.hold);
         }
-        let is_operators = before.as_ref().is_some_and(|before| before.by_key.is_none());
+        let is_operators = before
+            .as_ref()
+            .is_some_and(|before| before.by_key.is_none());
         let reason = reason.filter(|_| by.is_none() || !is_operators);
         let since = before.as_ref().filter(|before| before.hold == hold);
         let new = Held {
@@ -73,7 +75,7 @@ impl Holds {
             since: since.map_or(now, |before| before.since),
             by_key: by.filter(|_| !is_operators),
         };
-        held.insert(key(on), new);
+        all.insert(key(on), new);
         before.map(|before| before.hold)
     }
 

@@ -66,13 +66,13 @@ impl MemoryRecords {
     }
 
     /// Writes an opt-out down, and says whether it is new. One that was there stays as it is.
-    pub fn add_opt_out(&self, account: &AccountId, opt_out: OptOut) -> bool {
+    pub(crate) fn add_opt_out(&self, account: &AccountId, opt_out: OptOut) -> bool {
         let now = self.clock.now();
         self.kept().opt_outs.add(account, opt_out, now)
     }
 
     /// Removes a recipient's opt-outs, of one scope or of all, and says how many there were.
-    pub fn remove_opt_outs(
+    pub(crate) fn remove_opt_outs(
         &self,
         account: &AccountId,
         recipient: &str,
@@ -114,7 +114,7 @@ impl MemoryRecords {
 
     /// Pauses or cancels something, and says which hold it had before; by the rules of
     /// [`put`](crate::accounts::tables::holds::put).
-    pub fn put_hold(
+    pub(crate) fn put_hold(
         &self,
         on: &HoldTarget,
         hold: Hold,
@@ -126,7 +126,7 @@ impl MemoryRecords {
     }
 
     /// Lifts a hold, by the rules of [`lift`](crate::accounts::tables::holds::lift).
-    pub fn lift_hold(&self, on: &HoldTarget, gravest: Hold, by: Option<KeyId>) -> Lifted {
+    pub(crate) fn lift_hold(&self, on: &HoldTarget, gravest: Hold, by: Option<KeyId>) -> Lifted {
         self.kept().holds.lift(on, gravest, by)
     }
 
@@ -235,7 +235,12 @@ impl Kept {
                 target: target?.to_owned(),
             };
             let held = self.holds.find(&on)?;
-            Some(format!("{} {}: {}", kind.as_str(), on.target, hold_name(held.hold)))
+            Some(format!(
+                "{} {}: {}",
+                kind.as_str(),
+                on.target,
+                hold_name(held.hold)
+            ))
         });
         let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
         ledger::Waiting {
@@ -278,7 +283,9 @@ impl Records for MemoryRecords {
             let sent = sent.filter(|ended| one.maybe_sent && ended.outcome == Outcome::Dispatched);
             let belongs = [one.campaign, one.journey, one.batch];
             Facts {
-                opted_out: kept.opt_outs.include(one.account, &one.recipient, one.channel),
+                opted_out: kept
+                    .opt_outs
+                    .include(one.account, &one.recipient, one.channel),
                 hold: kept.holds.gravest(one.account, belongs),
                 account_paused: kept.holds.gravest(one.account, [None; 3]) == Some(Hold::Paused),
                 sent: sent.map(|ended| SentRecord {

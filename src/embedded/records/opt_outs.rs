@@ -91,13 +91,17 @@ impl OptOuts {
             return Vec::new();
         };
         let rest = after.and_then(|(recipient, scope)| {
-            let scopes = all.get(recipient)?.range::<str, _>((Excluded(scope), Unbounded));
+            let scopes = all
+                .get(recipient)?
+                .range::<str, _>((Excluded(scope), Unbounded));
             Some(scopes.map(move |(scope, noted)| (recipient, *scope, noted)))
         });
         let from = after.map_or(Unbounded, |(recipient, _)| Excluded(recipient));
         let others = all.range::<str, _>((from, Unbounded));
         let others = others.flat_map(|(recipient, scopes)| {
-            scopes.iter().map(|(scope, noted)| (&**recipient, *scope, noted))
+            scopes
+                .iter()
+                .map(|(scope, noted)| (&**recipient, *scope, noted))
         });
         let wanted = |name: &str| scope.is_none_or(|scope| scope.as_str() == name);
         rest.into_iter()
@@ -177,7 +181,10 @@ mod tests {
                 }
                 seen.extend(page.into_iter().map(|one| (one.recipient, one.scope)));
             }
-            let shown: Vec<_> = seen.iter().map(|(one, other)| format!("{one} {other}")).collect();
+            let shown: Vec<_> = seen
+                .iter()
+                .map(|(one, other)| format!("{one} {other}"))
+                .collect();
             assert_eq!(shown, ["a all", "a sms", "b sms", "c all"]);
         }
         assert_eq!(opt_outs.page(&acme(), Some(SMS), None, 9).len(), 2);

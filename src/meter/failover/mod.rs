@@ -30,9 +30,7 @@ use tokio::time::Instant;
 use super::claims::Moment;
 use super::local::Asked;
 use super::{ClaimNow, CounterStore, Standing, StoreAnswer, StoreError};
-use crate::dispatch::ports::{
-    AccountAnswer, AccountRequest, Clock, Conclusion, JobRequest, Meter,
-};
+use crate::dispatch::ports::{AccountAnswer, AccountRequest, Clock, Conclusion, JobRequest, Meter};
 use crate::domain::{AccountId, JobId};
 use crate::telemetry::Telemetry;
 use state::State;
