@@ -43,10 +43,11 @@ run: ## Services, then a worker whose carrier is a sandbox
 	@scripts/run.sh "$(AMQP_URL)" "$(REDIS_URL)" "$(POSTGRES_URL)"
 
 .PHONY: bench
-bench: ## Throughput against a bare consumer (ARGS=--quick for a short run)
+bench: ## Throughput beside a bare consumer and a bare HTTP handler (ARGS=--quick for a short run)
 	@scripts/services.sh packages
 	@scripts/services.sh up test
 	$(CARGO) bench --locked --bench throughput -- $(ARGS)
+	$(CARGO) bench --locked --bench http -- $(ARGS)
 
 .PHONY: lint
 lint: ## Formatting, clippy and documentation, warnings being errors

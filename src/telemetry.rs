@@ -170,6 +170,7 @@ pub struct Telemetry {
     queue_wait: Histogram<f64>,
     carrier_seconds: Histogram<f64>,
     carrier_out: Gauge<u64>,
+    api_seconds: Histogram<f64>,
 }
 
 impl Telemetry {
@@ -224,6 +225,13 @@ impl Telemetry {
                 "One carrier call",
                 vec![
                     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+                ],
+            ),
+            api_seconds: seconds(
+                "lanekeeper.api",
+                "One HTTP request, from its head to its answer",
+                vec![
+                    0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
                 ],
             ),
             carrier_out: meter
@@ -306,6 +314,17 @@ impl Telemetry {
             .unwrap_or(0)
             .min(StoreError::ALL.len() - 1);
         self.counts.fallbacks.add(lane.index(), why, decisions);
+    }
+
+    /// A request was answered. `route` is the path as it is declared, `code` that of an error or
+    /// empty.
+    pub fn answered(&self, route: String, status: u16, code: &'static str, took: Duration) {
+        let labels = [
+            KeyValue::new("route", route),
+            KeyValue::new("status", i64::from(status)),
+            KeyValue::new("code", code),
+        ];
+        self.api_seconds.record(took.as_secs_f64(), &labels);
     }
 
     /// A carrier is in use, and not known to be out.

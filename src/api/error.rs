@@ -59,6 +59,34 @@ pub enum Code {
 }
 
 impl Code {
+    /// Its name, in answers and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::MalformedBody => "MALFORMED_BODY",
+            Self::InvalidApiKey => "INVALID_API_KEY",
+            Self::AccountPaused => "ACCOUNT_PAUSED",
+            Self::Forbidden => "FORBIDDEN",
+            Self::RecipientOptedOut => "RECIPIENT_OPTED_OUT",
+            Self::QuietHours => "QUIET_HOURS",
+            Self::SendingCancelled => "SENDING_CANCELLED",
+            Self::UnknownAccount => "UNKNOWN_ACCOUNT",
+            Self::NotFound => "NOT_FOUND",
+            Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
+            Self::RequestTimeout => "REQUEST_TIMEOUT",
+            Self::IdempotencyKeyReused => "IDEMPOTENCY_KEY_REUSED",
+            Self::Conflict => "CONFLICT",
+            Self::PayloadTooLarge => "PAYLOAD_TOO_LARGE",
+            Self::UnsupportedMediaType => "UNSUPPORTED_MEDIA_TYPE",
+            Self::InvalidPhoneNumber => "INVALID_PHONE_NUMBER",
+            Self::ValidationError => "VALIDATION_ERROR",
+            Self::RateLimitExceeded => "RATE_LIMIT_EXCEEDED",
+            Self::FrequencyCapExceeded => "FREQUENCY_CAP_EXCEEDED",
+            Self::InternalError => "INTERNAL_ERROR",
+            Self::ServiceUnavailable => "SERVICE_UNAVAILABLE",
+        }
+    }
+
     /// The status that goes with it.
     #[must_use]
     pub const fn status(self) -> StatusCode {
@@ -212,5 +240,22 @@ impl IntoResponse for ApiError {
             response.headers_mut().insert(name, value);
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_has_one_name_everywhere() {
+        for code in [
+            Code::MalformedBody,
+            Code::InvalidApiKey,
+            Code::IdempotencyKeyReused,
+            Code::FrequencyCapExceeded,
+        ] {
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+        }
     }
 }

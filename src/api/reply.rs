@@ -7,13 +7,15 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::error::ErrorBody;
+use super::error::{Code, ErrorBody};
 
 /// What an answer is about, yet without the envelope: the outermost layer puts that around it, so
 /// that no answer, whoever makes it, goes out without one.
 #[derive(Debug, Clone)]
 pub(super) struct Sealed {
     name: &'static str,
+    /// Of an error.
+    code: Option<Code>,
     json: Bytes,
     next_cursor: Option<Next>,
 }
@@ -21,12 +23,12 @@ pub(super) struct Sealed {
 impl Sealed {
     /// An error's answer.
     pub(super) fn error(status: StatusCode, error: &ErrorBody) -> Response {
-        Self::response(status, "error", error, None)
+        Self::response(status, ("error", Some(error.code)), error, None)
     }
 
     fn response(
         status: StatusCode,
-        name: &'static str,
+        (name, code): (&'static str, Option<Code>),
         content: &impl Serialize,
         next_cursor: Option<Next>,
     ) -> Response {
@@ -39,12 +41,18 @@ impl Sealed {
         };
         let sealed = Self {
             name,
+            code,
             json: json.into(),
             next_cursor,
         };
         let mut response = status.into_response();
         response.extensions_mut().insert(sealed);
         response
+    }
+
+    /// The code of an error.
+    pub(super) const fn code(&self) -> Option<Code> {
+        self.code
     }
 
     /// Puts the envelope around it.
@@ -179,7 +187,8 @@ impl Reply<Box<RawValue>> {
 
 impl<T: Serialize> IntoResponse for Reply<T> {
     fn into_response(self) -> Response {
-        let mut response = Sealed::response(self.status, "data", &self.data, self.next_cursor);
+        let mut response =
+            Sealed::response(self.status, ("data", None), &self.data, self.next_cursor);
         for (name, value) in self.headers {
             response.headers_mut().insert(name, value);
         }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::app::App;
 use super::body;
-use super::error::ApiError;
+use super::error::{ApiError, Code};
 use super::reply::Sealed;
 use crate::digest::hex;
 
@@ -26,11 +26,18 @@ const STREAMED: [&str; 2] = ["/api/v1/batches", "/api/v1/lanes/events"];
 
 /// Puts the envelope around whatever comes out.
 pub(super) async fn seal(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let id = request_id();
+    let (id, started) = (request_id(), Instant::now());
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map_or_else(String::new, |path| path.as_str().to_owned());
     let mut response = next.run(request).await;
+    let mut code = "";
     if let Some(sealed) = response.extensions_mut().remove::<Sealed>() {
+        code = sealed.code().map_or("", Code::as_str);
         sealed.open(&mut response, &id, app.clock.now());
     }
+    let (status, took) = (response.status().as_u16(), started.elapsed());
+    tracing::debug!(id, route, status, code, ?took, "answered");
+    app.telemetry.answered(route, status, code, took);
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&id) {
         headers.insert(&REQUEST_ID, id);

@@ -29,8 +29,7 @@ Examples:
 
 A key is lk_<key id>_<secret>, and belongs to one account. Only a digest of the secret is kept: a key \
 that is lost cannot be shown again, but another can be made. To change a key, make a second one, have \
-the program use it, and revoke the first. Every server of the HTTP API follows within a second; that \
-API itself is still to come.";
+the program use it, and revoke the first. Every server of the HTTP API follows within a second.";
 
 const CREATE_HELP: &str = "\
 Scopes:

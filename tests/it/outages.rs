@@ -4,6 +4,7 @@
 
 mod carrier;
 mod database;
+mod http;
 mod ledger;
 mod rolling;
 

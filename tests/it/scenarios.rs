@@ -5,6 +5,7 @@
 mod caps;
 mod deferral;
 mod holds;
+mod http;
 mod opt_out;
 mod targets;
 

@@ -34,6 +34,7 @@ fn assert_accepted(answer: &Answer, lane: &str, limit: &str) {
 async fn what_is_accepted_by_the_lane_that_it_names_is_at_the_carrier() {
     let (scene, database) = Scene::with_database("api-send").await;
     let key = issue_key(&database, ACCOUNT).await;
+    let campaign = issue_key_with(&database, ACCOUNT, &["send"], "campaign").await;
     let worker = Worker::start(&scene.config).await;
     let api = ApiServer::start(&scene.config).await;
     let high = api.send(&key, &message("high")).await;
@@ -52,7 +53,6 @@ async fn what_is_accepted_by_the_lane_that_it_names_is_at_the_carrier() {
         assert_eq!((&*arrival.lane, &*arrival.account), (lane, ACCOUNT));
         assert_eq!(arrival.key, format!("{ACCOUNT}:{id}"));
     }
-    let campaign = issue_key_with(&database, ACCOUNT, &["send"], "campaign").await;
     let of_campaign = api
         .send(&campaign, &json!({"to": RECIPIENT, "body": "x"}))
         .await;

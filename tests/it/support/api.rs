@@ -6,6 +6,7 @@ use lanekeeper::accounts::keys::ApiKey;
 use reqwest::header::HeaderMap;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
+use sqlx::PgPool;
 
 use super::postgres::TestDatabase;
 use super::worker::{Worker, WorkerConfig, free_port};
@@ -144,7 +145,12 @@ pub fn client() -> reqwest::Client {
 
 /// Makes a key with all scopes for an account, as `lanekeeper key create` does.
 pub async fn issue_key(database: &TestDatabase, account: &str) -> String {
-    issue_key_with(database, account, &["send", "read", "admin"], "api").await
+    issue_key_at(database.pool(), account).await
+}
+
+/// The same in any database.
+pub async fn issue_key_at(pool: &PgPool, account: &str) -> String {
+    issue(pool, account, &["send", "read", "admin"], "api").await
 }
 
 /// The same with scopes and an origin.
@@ -154,6 +160,10 @@ pub async fn issue_key_with(
     scopes: &[&str],
     origin: &str,
 ) -> String {
+    issue(database.pool(), account, scopes, origin).await
+}
+
+async fn issue(pool: &PgPool, account: &str, scopes: &[&str], origin: &str) -> String {
     let key = ApiKey::generate().unwrap();
     let made = sqlx::query(
         "INSERT INTO api_keys (key_id, account_id, name, digest, scopes, origin)
@@ -164,7 +174,7 @@ pub async fn issue_key_with(
         .bind(key.digest().as_bytes().as_slice())
         .bind(scopes)
         .bind(origin)
-        .execute(database.pool())
+        .execute(pool)
         .await
         .unwrap();
     key.expose()

@@ -70,6 +70,14 @@ impl Queues {
         sum
     }
 
+    /// Deletes one queue, as somebody might by mistake.
+    pub async fn delete(&self, queue: &str) {
+        let name = format!("{}.{queue}", self.prefix);
+        let options = QueueDeleteOptions::default();
+        let deleted = self.channel.queue_delete(name.into(), options);
+        deleted.await.unwrap();
+    }
+
     /// Removes every queue and exchange of the prefix, so that a shared broker stays small.
     pub async fn remove(self) {
         for queue in QUEUES {
