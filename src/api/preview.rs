@@ -13,6 +13,7 @@ use super::error::{ApiError, ApiResult, Code};
 use super::query::Query;
 use super::reply::{Envelope, Reply};
 use super::send::ChannelName;
+use super::texts::channel_of;
 use crate::accounts::keys::KeyScope;
 use crate::domain::{Channel, Region, normalise_number};
 use crate::gates::quiet_hours::{ZoneSource, parse_zone};
@@ -100,10 +101,7 @@ pub async fn preview_quiet_hours(
     Query(asked): Query<Previewed>,
 ) -> ApiResult<Reply<QuietView>> {
     caller.may(KeyScope::Read)?;
-    let channel = Channel::parse(&asked.channel).ok_or_else(|| {
-        let known = Channel::ALL.map(Channel::as_str).join(", ");
-        ApiError::validation("channel", None, format!("expected one of {known}"))
-    })?;
+    let channel = channel_of(&asked.channel)?;
     let number = number(channel, asked.phone.as_deref(), app.default_region)?;
     let zone = asked.recipient_timezone.as_deref().map(parse_zone);
     let zone = zone

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::accounts::CapRule;
 use crate::api::error::{ApiError, ApiResult};
 use crate::api::send::ChannelName;
-use crate::api::texts::text_if_given;
+use crate::api::texts::{channel_of, text_if_given};
 use crate::domain::Channel;
 
 /// Messages that a cap may allow.
@@ -96,13 +96,6 @@ impl CapTerms {
             window: Duration::from_secs(window),
         })
     }
-}
-
-fn channel_of(name: &str) -> ApiResult<Channel> {
-    Channel::parse(name).ok_or_else(|| {
-        let known = Channel::ALL.map(Channel::as_str).join(", ");
-        ApiError::validation("channel", None, format!("expected one of {known}"))
-    })
 }
 
 /// A cap's name.

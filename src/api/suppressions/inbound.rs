@@ -14,9 +14,10 @@ use crate::api::app::App;
 use crate::api::audit::audit;
 use crate::api::auth::Caller;
 use crate::api::body::Json;
-use crate::api::error::{ApiError, ApiResult};
+use crate::api::error::ApiResult;
 use crate::api::reply::{Envelope, Reply};
 use crate::api::send::ChannelName;
+use crate::api::texts::channel_of;
 use crate::domain::{Channel, Scope, Wish};
 
 /// A message that a recipient has sent.
@@ -90,10 +91,7 @@ pub async fn take_inbound(
     Json(message): Json<InboundMessage>,
 ) -> ApiResult<Reply<InboundView>> {
     caller.may(KeyScope::Admin)?;
-    let channel = Channel::parse(&message.channel).ok_or_else(|| {
-        let known = Channel::ALL.map(Channel::as_str).join(", ");
-        ApiError::validation("channel", None, format!("expected one of {known}"))
-    })?;
+    let channel = channel_of(&message.channel)?;
     let (recipient, _) = recipient_of(&app, "from", &message.from, Some(Scope::Channel(channel)))?;
     let view = match Wish::of(&message.body) {
         Wish::OptOut(word) => opt_out(&app, &caller, channel, recipient, word).await?,

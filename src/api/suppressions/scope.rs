@@ -2,7 +2,8 @@
 
 use crate::api::app::App;
 use crate::api::error::{ApiError, ApiResult, Code};
-use crate::domain::{Channel, RecipientError, Scope, typed_recipient_key};
+use crate::api::texts::channel_names;
+use crate::domain::{RecipientError, Scope, typed_recipient_key};
 
 /// What an opt-out concerns.
 #[derive(Debug, utoipa::ToSchema)]
@@ -26,8 +27,7 @@ pub enum ScopeName {
 pub(super) fn scope_of(name: Option<&str>) -> ApiResult<Option<Scope>> {
     let read = |name| {
         Scope::parse(name).ok_or_else(|| {
-            let known = Channel::ALL.map(Channel::as_str).join(", ");
-            let expected = format!("expected all, or one of {known}");
+            let expected = format!("expected all, or one of {}", channel_names());
             ApiError::validation("channel", None, expected)
         })
     };
