@@ -146,6 +146,7 @@ async fn no_operation_reaches_what_is_another_accounts() {
         key: &theirs,
         account: "other",
     };
+    other.await_known().await;
     for operation in operations(&message) {
         let named = operation.template.contains('{') && operation.method != Method::PUT;
         let answer = carry_out(&other, &operation).await;
@@ -204,6 +205,7 @@ async fn every_operation_of_the_document_is_in_the_table_and_needs_its_scope() {
             key: &key,
             account: "third",
         };
+        client.await_known().await;
         for operation in &operations {
             let answer = carry_out(&client, operation).await;
             let what = format!("{scope}: {} {}", operation.method, operation.path);

@@ -26,6 +26,12 @@ impl Client<'_> {
         answer(self.api.request(method, path, self.key)).await
     }
 
+    /// Waits until the server has heard of a key that was made while it runs.
+    pub async fn await_known(&self) {
+        let known = async || self.get("/api/v1/holds").await.status != 401;
+        eventually("the key is known", SOON, known).await;
+    }
+
     pub async fn get(&self, path: &str) -> Answer {
         self.ask(Method::GET, path).await
     }

@@ -33,7 +33,6 @@ async fn an_opt_out_holds_until_it_is_removed_however_it_is_spelt() {
             code_of_sending(&client, "+447700900123").await,
             "RECIPIENT_OPTED_OUT"
         );
-        assert_eq!(code_of_sending(&client, "+4477009001234").await, "");
 
         let again = client
             .post(
@@ -69,6 +68,18 @@ async fn an_opt_out_holds_until_it_is_removed_however_it_is_spelt() {
         assert_eq!(client.delete(&path).await.status, 404);
         assert_eq!(client.get(&path).await.status, 404);
         assert_eq!(code_of_sending(&client, "+447700900123").await, "");
+    })
+    .await;
+}
+
+/// F5-11: an opt-out of one number was one of all numbers that it is part of.
+#[tokio::test]
+async fn a_number_that_another_contains_is_another() {
+    on_both("api-opt-out-part", async |client: Client<'_>| {
+        let (short, long) = ("+49301234567", "+493012345678");
+        client.post(PATH, &json!({"recipient": short})).await;
+        assert_eq!(code_of_sending(&client, short).await, "RECIPIENT_OPTED_OUT");
+        assert_eq!(code_of_sending(&client, long).await, "");
     })
     .await;
 }
