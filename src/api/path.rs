@@ -25,6 +25,8 @@ impl PathParams {
     /// # Errors
     /// When the route has none of that name.
     pub fn get(&self, name: &str) -> ApiResult<String> {
-        super::query::path_parameter(&self.0, name)
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        let missing = || ApiError::validation(name, None, "expected a value");
+        found.map(|(_, value)| value.to_owned()).ok_or_else(missing)
     }
 }

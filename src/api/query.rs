@@ -1,6 +1,6 @@
-//! Parameters of the query string and of the path.
+//! Parameters of the query string.
 
-use axum::extract::{FromRequestParts, RawPathParams};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
@@ -32,14 +32,4 @@ fn unreadable(rejection: &axum::extract::rejection::QueryRejection) -> ApiError 
         .map_or(&*text, |(_, text)| text);
     let (field, expected) = text.split_once(": ").unwrap_or(("query", text));
     ApiError::validation(field, None, expected)
-}
-
-/// One parameter of the path, percent-decoded.
-///
-/// # Errors
-/// When it is not UTF-8, or not there.
-pub(super) fn path_parameter(params: &RawPathParams, name: &str) -> ApiResult<String> {
-    let found = params.iter().find(|(known, _)| *known == name);
-    let (_, value) = found.ok_or_else(|| ApiError::validation(name, None, "expected a value"))?;
-    Ok(value.to_owned())
 }

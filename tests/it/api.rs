@@ -1,6 +1,7 @@
 //! The HTTP API, on real services and without any.
 
 mod caps;
+mod dry_run;
 mod holds;
 mod idempotency;
 mod messages;

@@ -61,6 +61,15 @@ async fn the_preview_says_what_the_gate_does() {
         view["next_allowed_at"]
     );
 
+    for field in [
+        "reason",
+        "local_timezone",
+        "window_start_local",
+        "window_end_local",
+    ] {
+        assert_eq!(send.body["error"]["details"][field], view[field], "{field}");
+    }
+
     let number = client
         .get(&format!("{PATH}?channel=sms&phone={NEW_YORK}"))
         .await;
