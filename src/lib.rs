@@ -14,6 +14,7 @@ pub mod embedded;
 pub mod enqueueing;
 pub mod gates;
 pub mod intake;
+pub mod judgement;
 pub mod ledger;
 pub mod meter;
 pub mod ops;

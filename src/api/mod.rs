@@ -1,14 +1,24 @@
 //! The HTTP API: a second front door to the same gates, the same meter and the same lanes.
 
+mod answers;
 mod app;
+mod ask;
+mod audit;
 mod auth;
 pub mod batches;
 mod body;
+mod caps;
+mod dry_run;
 mod error;
 mod gather;
+mod holds;
 mod limits;
+mod messages;
 mod openapi;
 mod outbox;
+mod paging;
+mod path;
+mod preview;
 mod query;
 mod reply;
 mod router;
@@ -16,15 +26,19 @@ mod seal;
 pub mod send;
 mod server;
 mod store;
+mod suppressions;
+mod texts;
 
 pub use app::App;
 pub use auth::Caller;
 pub use body::{Json, JsonBytes, MAX_BODY};
+pub use dry_run::{GateView, JudgementView, dry_run};
 pub use error::{ApiError, ApiResult, Code, ErrorBody};
 pub use gather::Gather;
 pub use limits::RequestLimits;
 pub use openapi::document;
 pub use outbox::AnyOutbox;
+pub use path::PathParams;
 pub use query::Query;
 pub use reply::{Envelope, ErrorEnvelope, Meta, Reply};
 pub use router::router;

@@ -11,15 +11,30 @@ use utoipa_swagger_ui::SwaggerUi;
 
 use super::app::App;
 use super::error::{ApiError, Code};
-use super::{auth, batches, openapi, seal, send};
+use super::{auth, batches, caps, holds, messages, openapi, preview, seal, send, suppressions};
 
 /// Every route of the API.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(openapi::base())
-        .routes(routes!(send::send_message))
+        .routes(routes!(send::send_message, messages::show_message))
+        .routes(routes!(messages::list_messages))
         .routes(routes!(batches::upload_batch))
         .routes(routes!(batches::batch))
         .routes(routes!(batches::batch_rejections))
+        .routes(routes!(preview::preview_quiet_hours))
+        .routes(routes!(
+            suppressions::list_suppressions,
+            suppressions::add_suppression
+        ))
+        .routes(routes!(
+            suppressions::show_suppression,
+            suppressions::remove_suppression
+        ))
+        .routes(routes!(suppressions::take_inbound))
+        .routes(routes!(caps::list_caps))
+        .routes(routes!(caps::show_cap, caps::put_cap, caps::remove_cap))
+        .routes(routes!(holds::list_holds, holds::add_hold))
+        .routes(routes!(holds::resume))
 }
 
 /// The whole of the API, its document and its reference page.

@@ -1,11 +1,11 @@
-//! What a worker would do with a job at this moment, gate by gate. Pure: what is known of the job
-//! and of the counts is passed in.
+//! What would become of a job at this moment, gate by gate. Pure: what is known of the job and of the
+//! counts is passed in.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::accounts::AccountPolicy;
-use crate::dispatch::ports::{Due, Facts, JobRequest};
+use crate::dispatch::ports::{Door, Due, Facts, JobRequest};
 use crate::domain::{Decoded, Job, JobHead, Lane, Outcome, Refusal, SentRecord};
 use crate::gates::{Case, Gate as ChainGate, TurnedAway};
 use crate::ledger::Gate;
@@ -13,10 +13,14 @@ use crate::meter::{CapNow, ClaimNow, Standing};
 
 /// What would become of a job.
 #[derive(Debug, Serialize)]
-pub(super) struct Judgement {
+pub struct Judgement {
+    /// The job's id, where it could be read.
     pub id: Option<String>,
+    /// Its account.
     pub account_id: Option<String>,
+    /// Its lane.
     pub lane: Option<&'static str>,
+    /// The part of the lane rule that chose it.
     pub lane_rule: Option<&'static str>,
     /// What its account's operator has laid down, as far as it is a matter of numbers.
     pub policy: Option<String>,
@@ -24,20 +28,24 @@ pub(super) struct Judgement {
     pub gates: Vec<Step>,
     /// `send`, `shed`, `wait`, `repeat`, an outcome, or `unknown`.
     pub verdict_kind: &'static str,
+    /// The same for people.
     pub verdict: String,
 }
 
 /// One gate's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Step {
+pub struct Step {
+    /// Its name.
     pub gate: &'static str,
     /// `passed`, `stopped`, `waits`, `shed`, `not_asked` or `unknown`.
     pub answer: &'static str,
+    /// What there is to say about it; often nothing.
     pub why: String,
 }
 
 /// What is known.
-pub(super) struct Known<'a> {
+#[derive(Debug)]
+pub struct Known<'a> {
     /// `None`: accounts that nobody has configured are refused, and this is one.
     pub policy: Option<&'a AccountPolicy>,
     /// `None`: there is no database.
@@ -46,6 +54,7 @@ pub(super) struct Known<'a> {
     pub request: Option<&'a JobRequest>,
     /// What it would meet; an error: it does not answer.
     pub standing: Result<&'a Standing, String>,
+    /// The present instant.
     pub now: Timestamp,
 }
 
@@ -74,12 +83,28 @@ impl Stop {
         }
     }
 
-    fn shed(why: String, back: &str) -> Self {
+    fn shed(door: Door, why: String) -> Self {
+        let would = match door {
+            Door::Api => "it would be turned away, to be sent again in a second",
+            Door::Worker | Door::Paid { .. } => {
+                "it would go back to its queue and be asked again in a second"
+            }
+        };
         Self {
             answer: "shed",
-            verdict: format!("it would go back to its queue and be asked again {back}: {why}"),
+            verdict: format!("{would}: {why}"),
             why,
             kind: "shed",
+        }
+    }
+
+    /// An API server answers it as it was answered before.
+    fn accepted_before(why: &str) -> Self {
+        Self {
+            answer: "stopped",
+            why: why.to_owned(),
+            kind: "repeat",
+            verdict: "it has been accepted already, and would not be sent again".to_owned(),
         }
     }
 
@@ -100,7 +125,8 @@ impl Stop {
 type Answer = Option<Result<String, Stop>>;
 
 /// Judges what reading a job gave.
-pub(super) fn judge(decoded: &Decoded, known: &Known<'_>) -> Judgement {
+#[must_use]
+pub fn judge(decoded: &Decoded, known: &Known<'_>) -> Judgement {
     match decoded {
         Decoded::Undecodable { detail, .. } => {
             let stop = Stop {
@@ -118,10 +144,16 @@ pub(super) fn judge(decoded: &Decoded, known: &Known<'_>) -> Judgement {
             let why = format!("{}: {detail}", field.as_str());
             of_answers(Some(head), None, |_| Some(Err(Stop::ended(refused, &*why))))
         }
-        Decoded::Job(job) => of_answers(Some(&job.head), policy(job, known), |gate| {
-            answer(gate, job, known)
-        }),
+        Decoded::Job(job) => judge_job(job, known),
     }
+}
+
+/// Judges a job that could be read.
+#[must_use]
+pub fn judge_job(job: &Job, known: &Known<'_>) -> Judgement {
+    of_answers(Some(&job.head), policy(job, known), |gate| {
+        answer(gate, job, known)
+    })
 }
 
 /// Asks gate after gate until one does not let the job pass.
@@ -160,8 +192,8 @@ fn of_answers(
         Some(stop) => (stop.kind, stop.verdict),
         None if unknown => (
             "unknown",
-            "Redis does not answer: a worker would count by itself, let frequency caps pass, and \
-             send it if its own counter allows"
+            "Redis does not answer: each process would count by itself, let frequency caps pass, \
+             and let it through if its own counter allows"
                 .to_owned(),
         ),
         None => ("send", "it would be sent".to_owned()),
@@ -204,7 +236,7 @@ fn answer(gate: Gate, job: &Job, known: &Known<'_>) -> Answer {
         Gate::NotBefore => chain(ChainGate::NotBefore, job, known),
         Gate::QuietHours => chain(ChainGate::QuietHours, job, known),
         Gate::SentBefore => match chain(ChainGate::Ledger, job, known)? {
-            Ok(_) => Some(claim(known.standing.as_ref().ok()?)),
+            Ok(_) => Some(claim(known.request?.door, known.standing.as_ref().ok()?)),
             stopped => Some(stopped),
         },
         Gate::FrequencyCaps => Some(caps(known.request?, known.standing.as_ref().ok()?)),
@@ -276,14 +308,18 @@ fn waits(reason: &str, due: &Due) -> Stop {
     }
 }
 
-fn claim(standing: &Standing) -> Result<String, Stop> {
-    match &standing.claim {
-        ClaimNow::Free => Ok(String::new()),
-        ClaimNow::UnderWay => Err(Stop::shed(
+fn claim(door: Door, standing: &Standing) -> Result<String, Stop> {
+    match (&standing.claim, door) {
+        (ClaimNow::Sent(record), _) => Err(Stop::sent(record)),
+        (ClaimNow::Admitted { .. }, Door::Api) => Err(Stop::accepted_before("it is queued")),
+        (ClaimNow::UnderWay | ClaimNow::Unfinished, Door::Api) => {
+            Err(Stop::accepted_before("a try of it has begun"))
+        }
+        (ClaimNow::UnderWay, _) => Err(Stop::shed(
+            door,
             "another try of it is under way".to_owned(),
-            "in a second",
         )),
-        ClaimNow::Sent(record) => Err(Stop::sent(record)),
+        (ClaimNow::Free | ClaimNow::Admitted { .. } | ClaimNow::Unfinished, _) => Ok(String::new()),
     }
 }
 
@@ -323,7 +359,7 @@ fn ceilings(
     for (what, count, ceiling) in number.into_iter().chain(service).chain([lane]) {
         let said = format!("{what}: {count} of {ceiling} in this second");
         if count >= ceiling {
-            return Err(Stop::shed(said, "in a second"));
+            return Err(Stop::shed(request.door, said));
         }
         passed.push(said);
     }
