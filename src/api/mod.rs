@@ -5,6 +5,7 @@ mod auth;
 mod body;
 mod error;
 mod gather;
+mod hearing;
 mod limits;
 mod openapi;
 mod outbox;

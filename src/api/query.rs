@@ -1,7 +1,9 @@
 //! Parameters of the query string and of the path.
 
-use axum::extract::{FromRequestParts, RawPathParams};
+use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
 use serde::de::DeserializeOwned;
 
 use super::error::{ApiError, ApiResult};
@@ -32,6 +34,15 @@ fn unreadable(rejection: &axum::extract::rejection::QueryRejection) -> ApiError 
         .map_or(&*text, |(_, text)| text);
     let (field, expected) = text.split_once(": ").unwrap_or(("query", text));
     ApiError::validation(field, None, expected)
+}
+
+/// Refuses a path that is no text: nothing has such a name.
+pub(super) async fn readable(request: Request, next: Next) -> Response {
+    let path = percent_encoding::percent_decode_str(request.uri().path());
+    if path.decode_utf8().is_ok() {
+        return next.run(request).await;
+    }
+    ApiError::validation("path", None, "expected UTF-8 behind its percent signs").into_response()
 }
 
 /// One parameter of the path, percent-decoded.

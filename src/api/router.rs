@@ -11,7 +11,7 @@ use utoipa_swagger_ui::SwaggerUi;
 
 use super::app::App;
 use super::error::{ApiError, Code};
-use super::{auth, openapi, seal, send};
+use super::{auth, openapi, query, seal, send};
 
 /// Every route of the API.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -34,6 +34,7 @@ pub fn router(app: Arc<App>) -> Router {
     everything
         .layer(from_fn(seal::in_time))
         .layer(from_fn(seal::within_limits))
+        .layer(from_fn(query::readable))
         .layer(from_fn_with_state(Arc::clone(&app), auth::authenticate))
         .layer(from_fn_with_state(Arc::clone(&app), seal::seal))
         .with_state(app)
