@@ -28,5 +28,5 @@ pub use outbox::AnyOutbox;
 pub use query::Query;
 pub use reply::{Envelope, ErrorEnvelope, Meta, Reply};
 pub use router::router;
-pub use server::{Server, serve};
+pub use server::{Server, listen, serve};
 pub use store::Store;

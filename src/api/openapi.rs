@@ -64,7 +64,12 @@ fn complete(operation: &mut Operation) {
         let RefOr::T(response) = response else {
             continue;
         };
-        add_header(response, "X-Request-Id", "The request's id, as in `meta`", Type::String);
+        add_header(
+            response,
+            "X-Request-Id",
+            "The request's id, as in `meta`",
+            Type::String,
+        );
         if matches!(&**status, "429" | "503") {
             let again = "When to ask again, in seconds";
             add_header(response, "Retry-After", again, Type::Integer);
@@ -100,7 +105,9 @@ mod tests {
             Value::Object(entries) => {
                 let target = entries.get("$ref").and_then(Value::as_str);
                 references.extend(target);
-                entries.values().for_each(|value| collect(value, references));
+                entries
+                    .values()
+                    .for_each(|value| collect(value, references));
             }
             Value::Array(items) => items.iter().for_each(|item| collect(item, references)),
             _ => {}
@@ -135,7 +142,11 @@ mod tests {
                 };
                 assert!(response.headers.contains_key("X-Request-Id"));
                 let waits = ["429", "503"].contains(&status.as_str());
-                assert_eq!(response.headers.contains_key("Retry-After"), waits, "{status}");
+                assert_eq!(
+                    response.headers.contains_key("Retry-After"),
+                    waits,
+                    "{status}"
+                );
             }
         }
     }

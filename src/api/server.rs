@@ -4,6 +4,7 @@
 //! there are too many: the one that has been idle longest makes room.
 
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -38,6 +39,25 @@ const SAID_EVERY: Duration = Duration::from_secs(10);
 
 /// File descriptors that are left for all else: the broker, the databases, carriers, operators.
 const SPARE_DESCRIPTORS: usize = 200;
+
+/// Connections that may wait to be taken; the system may allow fewer. When there are more, a client
+/// tries again only after a second.
+const MAY_WAIT: u32 = 4_096;
+
+/// Listens at an address.
+///
+/// # Errors
+/// When the system does not let it.
+pub fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    // Connections of a server that was here before do not keep this one out.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(MAY_WAIT)
+}
 
 /// How it serves.
 #[derive(Debug, Clone)]
@@ -79,7 +99,12 @@ pub async fn serve(server: Server, listener: TcpListener, router: Router, hard: 
                     said = Some(Instant::now());
                 }
                 let made_room = open.close_an_idle_one();
-                sleep(if made_room { ROOM_AFTER } else { ACCEPT_AGAIN_AFTER }).await;
+                sleep(if made_room {
+                    ROOM_AFTER
+                } else {
+                    ACCEPT_AGAIN_AFTER
+                })
+                .await;
             }
         }
     }

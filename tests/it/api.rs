@@ -1,4 +1,7 @@
 //! The HTTP API, on real services and without any.
 
+mod contract;
+mod faults;
+mod fuzz;
 mod idempotency;
 mod sending;
