@@ -1,5 +1,6 @@
 //! Where an API server puts the jobs that it has accepted: it publishes and consumes nothing.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
@@ -27,6 +28,8 @@ pub struct Outbox {
     names: Names,
     publisher: Arc<Publisher>,
     status: Arc<Status>,
+    /// Whether the queues have been declared once, or are others' affair.
+    declared: Arc<AtomicBool>,
     close: CancellationToken,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -49,7 +52,9 @@ impl Outbox {
         ));
         let status = Arc::new(Status::default());
         let close = CancellationToken::new();
+        let declared = Arc::new(AtomicBool::new(false));
         let declaring = Declaring {
+            declared: Arc::clone(&declared),
             names: names.clone(),
             endpoint: endpoint.clone(),
             options,
@@ -72,6 +77,7 @@ impl Outbox {
             names,
             publisher,
             status,
+            declared,
             close,
             tasks: Mutex::new(tasks),
         })
@@ -89,7 +95,8 @@ impl Outbox {
     pub fn trouble(&self) -> Option<String> {
         let readiness = self.status.readiness();
         let unknown = || "not connected to the broker yet".to_owned();
-        (!readiness.publishing).then(|| readiness.last_error.unwrap_or_else(unknown))
+        let ready = readiness.publishing && self.declared.load(Relaxed);
+        (!ready).then(|| readiness.last_error.unwrap_or_else(unknown))
     }
 
     fn take_tasks(&self) -> Vec<JoinHandle<()>> {
@@ -113,6 +120,7 @@ struct Declaring {
     names: Names,
     endpoint: Endpoint,
     options: AmqpOptions,
+    declared: Arc<AtomicBool>,
     /// Rung when an exchange or binding seems to be missing.
     redeclare: Arc<Notify>,
     status: Arc<Status>,
@@ -126,10 +134,14 @@ impl Declaring {
         loop {
             match self.declare().await {
                 Ok(()) => {
+                    self.declared.store(true, Relaxed);
                     retry.reset();
                     self.redeclare.notified().await;
                 }
                 Err(error) => {
+                    if matches!(error, IntakeError::Declare { .. }) {
+                        self.declared.store(true, Relaxed);
+                    }
                     tracing::warn!(%error, "the queues cannot be declared; trying again");
                     self.status.failed(error.to_string());
                 }

@@ -184,6 +184,10 @@ impl Desk {
     /// Once begun it must not be dropped half-way: a message that was admitted would be counted and
     /// not queued.
     pub async fn send(&self, job: Arc<Job>, may_be_known: bool) -> Settled {
+        if !self.directory.is_loaded() {
+            // Until then it knows the policies of nobody.
+            return (Err(No::Unrecorded(RecordsError::Unreachable)), None);
+        }
         let Some(policy) = self.directory.policy(&job.head.account) else {
             return (Err(No::UnknownAccount), None);
         };

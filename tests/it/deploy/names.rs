@@ -11,6 +11,7 @@ use lanekeeper::settings::{ENV_PREFIX, Settings};
 use super::{text, values_of};
 
 const DEPLOYMENT: &str = "deploy/kubernetes/deployment.yaml";
+const API: &str = "deploy/kubernetes/api.yaml";
 const SETTINGS: &str = "deploy/kubernetes/settings.env";
 const AUTOSCALER: &str = "deploy/kubernetes/scaledobject.yaml";
 
@@ -91,9 +92,13 @@ fn seconds(text: &str) -> Duration {
 fn every_setting_in_the_manifests_is_one() {
     assert_eq!(settings_in(DEPLOYMENT).len(), 4);
     assert_eq!(settings_in(SETTINGS).len(), 7);
-    assert_eq!(settings_in("compose.yaml").len(), 5);
+    assert_eq!(settings_in(API).len(), 4);
+    assert_eq!(settings_in("compose.yaml").len(), 6);
     in_cluster();
-    in_compose();
+    let mut api = settings_in("Dockerfile");
+    api.extend(settings_in(SETTINGS));
+    api.extend(settings_in(API));
+    assert_eq!(load(api).api.listen, in_compose().api.listen);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::{SECOND, highest, marketing};
-use crate::support::api::{Answer, ApiServer, answer, issue_key, message};
+use crate::support::api::{Answer, ApiServer, issue_key, message};
 use crate::support::heavy;
 use crate::support::jobs::Offer;
 use crate::support::scene::{ACCOUNT, Scene, quantile};
@@ -179,6 +179,7 @@ async fn a_client_that_does_as_it_is_told_gets_everything_through() {
 /// A backlog in the queues and a client of the API draw on one budget, and what the API has counted
 /// is not counted again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
 async fn the_api_and_a_backlog_share_one_budget() {
     let _alone = heavy().await;
     let (scene, database) = Scene::with_database("http-share").await;
