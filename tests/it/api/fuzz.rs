@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use self::requests::Operations;
 use super::faults::assert_silent;
-use crate::support::api::{ApiServer, DEV_KEY, message};
+use crate::support::api::{ApiServer, DEV_KEY, client, message};
 use crate::support::busy;
 use crate::support::raw::{Heard, Line};
 use crate::support::worker::WorkerConfig;
@@ -33,6 +33,11 @@ async fn loud_server() -> ApiServer {
         .set("API__REQUESTS_PER_SECOND", 0)
         .set("LOG__LEVEL", "trace");
     ApiServer::dev_with(&config).await
+}
+
+async fn document(server: &ApiServer) -> Value {
+    let document = client().get(server.url("/openapi.json")).send();
+    document.await.unwrap().json().await.unwrap()
 }
 
 /// Sends each on a connection of its own.
@@ -95,7 +100,7 @@ fn counted(exchanges: &[(Vec<u8>, Heard)], status: u16) -> usize {
 async fn no_body_header_or_path_makes_the_server_stumble() {
     let _busy = busy().await;
     let server = loud_server().await;
-    let operations = Operations::of(&server.get("/openapi.json", "").await);
+    let operations = Operations::of(&document(&server).await);
     let mut random = Rng::with_seed(SEED);
     let requests = (0..3_000)
         .map(|_| operations.request(&mut random))

@@ -40,7 +40,7 @@ async fn wait_closed(stream: &mut TcpStream) {
 /// operators, and all are closed in the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_connections_keep_nobody_out() {
-    let _alone = heavy().await;
+    let alone = heavy().await;
     raise_own_limit();
     let (scene, database) = Scene::with_database("api-silent").await;
     let key = issue_key(&database, ACCOUNT).await;
@@ -61,6 +61,7 @@ async fn silent_connections_keep_nobody_out() {
         longest.as_millis()
     );
     assert!(!api.process.errors().contains("cannot accept"));
+    drop(alone);
     for stream in &mut silent {
         wait_closed(stream).await;
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::texts;
 use crate::api::faults::SENTINEL;
-use crate::support::api::{Answer, DEV_KEY};
+use crate::support::api::DEV_KEY;
 
 /// What the routes of a document are asked with.
 pub struct Operations {
@@ -87,8 +87,7 @@ const HEADERS: [&[u8]; 20] = [
 
 impl Operations {
     /// Those of a document, without the answers that never end.
-    pub fn of(document: &Answer) -> Self {
-        let document = &document.body;
+    pub fn of(document: &Value) -> Self {
         let mut operations = Vec::new();
         for (path, item) in document["paths"].as_object().unwrap() {
             let methods = item.as_object().unwrap().iter();
