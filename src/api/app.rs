@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::batches::BatchDesk;
 use super::limits::RequestLimits;
 use super::outbox::AnyOutbox;
 use super::send::Desk;
@@ -37,6 +38,8 @@ pub struct App {
     pub limits: RequestLimits,
     /// Sends single messages.
     pub desk: Arc<Desk>,
+    /// Takes batches.
+    pub batches: BatchDesk,
     /// The country of numbers without a country code.
     pub default_region: Option<Region>,
     /// What goes on to its end, whether or not its client still waits.

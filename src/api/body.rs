@@ -56,7 +56,7 @@ async fn read(headers: &HeaderMap, body: Body, most: usize) -> ApiResult<Bytes> 
     }
 }
 
-fn declared_length(headers: &HeaderMap) -> Option<u64> {
+pub(super) fn declared_length(headers: &HeaderMap) -> Option<u64> {
     let length = headers.get(header::CONTENT_LENGTH)?;
     length.to_str().ok()?.parse().ok()
 }

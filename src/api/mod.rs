@@ -2,6 +2,7 @@
 
 mod app;
 mod auth;
+pub mod batches;
 mod body;
 mod error;
 mod gather;

@@ -18,7 +18,10 @@ use super::send::ChannelName;
     ),
     // What only parameters name is not collected by itself.
     components(schemas(ChannelName)),
-    tags((name = "messages", description = "Single messages")),
+    tags(
+        (name = "messages", description = "Single messages"),
+        (name = "batches", description = "Many messages with one request"),
+    ),
 )]
 struct Base;
 

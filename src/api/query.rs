@@ -1,9 +1,7 @@
 //! Parameters of the query string and of the path.
 
-use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
 use serde::de::DeserializeOwned;
 
 use super::error::{ApiError, ApiResult};
@@ -36,13 +34,28 @@ fn unreadable(rejection: &axum::extract::rejection::QueryRejection) -> ApiError 
     ApiError::validation(field, None, expected)
 }
 
-/// Refuses a path that is no text: nothing has such a name.
-pub(super) async fn readable(request: Request, next: Next) -> Response {
-    let path = percent_encoding::percent_decode_str(request.uri().path());
-    if path.decode_utf8().is_ok() {
-        return next.run(request).await;
+/// Parameters of the path.
+#[derive(Debug)]
+pub struct PathParameters(RawPathParams);
+
+impl PathParameters {
+    /// One of them, percent-decoded.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn get(&self, name: &str) -> ApiResult<String> {
+        path_parameter(&self.0, name)
     }
-    ApiError::validation("path", None, "expected UTF-8 behind its percent signs").into_response()
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PathParameters {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
+        let found = RawPathParams::from_request_parts(parts, state).await;
+        let wrong = |_| ApiError::validation("path", None, "expected UTF-8, percent-encoded");
+        found.map(Self).map_err(wrong)
+    }
 }
 
 /// One parameter of the path, percent-decoded.

@@ -11,11 +11,15 @@ use utoipa_swagger_ui::SwaggerUi;
 
 use super::app::App;
 use super::error::{ApiError, Code};
-use super::{auth, openapi, query, seal, send};
+use super::{auth, batches, openapi, seal, send};
 
 /// Every route of the API.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::with_openapi(openapi::base()).routes(routes!(send::send_message))
+    OpenApiRouter::with_openapi(openapi::base())
+        .routes(routes!(send::send_message))
+        .routes(routes!(batches::upload_batch))
+        .routes(routes!(batches::batch))
+        .routes(routes!(batches::batch_rejections))
 }
 
 /// The whole of the API, its document and its reference page.
@@ -34,7 +38,6 @@ pub fn router(app: Arc<App>) -> Router {
     everything
         .layer(from_fn(seal::in_time))
         .layer(from_fn(seal::within_limits))
-        .layer(from_fn(query::readable))
         .layer(from_fn_with_state(Arc::clone(&app), auth::authenticate))
         .layer(from_fn_with_state(Arc::clone(&app), seal::seal))
         .with_state(app)

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::records::{Memory, migration_failure};
 use crate::accounts::keys::{self, LiveKeyRing};
+use crate::api::batches::BatchDesk;
 use crate::api::send::{Desk, DeskParts, FirstAnswers, forget_old};
 use crate::api::{AnyOutbox, App, RequestLimits, Server, Store, listen, router, serve};
 use crate::clock::SystemClock;
@@ -37,7 +38,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let ops_listener = bind(settings.ops.listen, "LANEKEEPER__OPS__LISTEN")?;
     let listener = bind(settings.api.listen, "LANEKEEPER__API__LISTEN")?;
     let memory = super::records::open(&settings)?;
-    let Some(beside) = memory.beside() else {
+    let (Some(beside), Some(database)) = (memory.beside(), &settings.database) else {
         bail!(
             "the API needs a database: set LANEKEEPER__DATABASE__URL (keys live there; \
              `lanekeeper dev` does without any service)"
@@ -48,6 +49,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let mut amqp = super::amqp::options(&settings)?;
     amqp.confirm_timeout = settings.api.confirm_timeout;
     let outbox = Arc::new(AnyOutbox::Amqp(Outbox::start(amqp, telemetry.clone())?));
+    let batches = super::batches::on_services(&settings, database, &telemetry)?;
     let keys = Arc::new(LiveKeyRing::of_database());
     let mut keepers = memory.follow(&shutdown.soft);
     let (ring, pool, stop) = (
@@ -71,6 +73,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
             keys,
             meter,
             outbox,
+            batches,
             telemetry,
             stop: shutdown.soft.clone(),
         },
@@ -128,6 +131,7 @@ struct Parts {
     keys: Arc<LiveKeyRing>,
     meter: Arc<AnyMeter>,
     outbox: Arc<AnyOutbox>,
+    batches: BatchDesk,
     telemetry: Telemetry,
     stop: CancellationToken,
 }
@@ -156,6 +160,7 @@ fn app(settings: &Settings, memory: &Memory, beside: &Database, parts: Parts) ->
         store: Store::Postgres(beside.clone()),
         limits: RequestLimits::new(settings.api.requests_per_second),
         desk: Arc::new(desk),
+        batches: parts.batches,
         default_region: settings.jobs.default_region,
         tasks: TaskTracker::new(),
         stop: parts.stop,
@@ -177,6 +182,7 @@ async fn leave(app: Arc<App>, shutdown: &Shutdown) {
         tracing::warn!("some decisions could not be recorded in Redis");
     }
     app.broker.close(leave_by).await;
+    app.batches.close(leave_by).await;
 }
 
 /// It is ready when it can accept messages.

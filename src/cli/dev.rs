@@ -131,6 +131,7 @@ impl Stage {
             store: Store::Memory(self.records.clone()),
             limits: RequestLimits::new(settings.api.requests_per_second),
             desk: Arc::new(desk),
+            batches: super::batches::in_memory(settings, self.queues.clone(), self.records.clone()),
             default_region: settings.jobs.default_region,
             tasks: TaskTracker::new(),
             stop,

@@ -4,6 +4,7 @@ pub mod account;
 mod age;
 mod amqp;
 pub mod api;
+mod batches;
 pub mod cap;
 pub mod ceiling;
 pub mod check;

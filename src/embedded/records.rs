@@ -1,6 +1,6 @@
 //! Records without a database: none at all, or in memory.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use crate::dispatch::ports::{
     Clock, Due, Ended, Facts, Hold, Inquiry, Records, RecordsError, Requeue, Route, WaitingJob,
 };
-use crate::domain::{AccountId, JobId, Outcome, SentRecord};
+use crate::domain::{AccountId, JobHead, JobId, Outcome, SentRecord};
+use crate::ledger::BatchEnd;
 
 /// No database.
 #[derive(Debug, Clone, Copy, Default)]
@@ -110,6 +111,42 @@ impl MemoryRecords {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.kept().waiting.len()
+    }
+
+    /// How the jobs of a batch ended, and how many of them wait.
+    #[must_use]
+    pub fn of_batch(
+        &self,
+        account: &AccountId,
+        batch: &str,
+    ) -> (Vec<BatchEnd>, Vec<(String, u64)>) {
+        let kept = self.kept();
+        let is_of =
+            |head: &JobHead| head.account == *account && head.batch_id.as_deref() == Some(batch);
+        let mut ends: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        for ended in kept.ledger.values().filter(|ended| is_of(&ended.head)) {
+            let end = (ended.outcome.as_str(), ended.outcome.reason());
+            *ends.entry(end).or_default() += 1;
+        }
+        let mut waiting: BTreeMap<String, u64> = BTreeMap::new();
+        for row in kept
+            .waiting
+            .iter()
+            .filter(|row| row.job.account == *account && row.job.batch.as_deref() == Some(batch))
+        {
+            *waiting
+                .entry(row.job.reason.as_str().to_owned())
+                .or_default() += 1;
+        }
+        let end = |((outcome, reason), jobs): ((&str, &str), u64)| BatchEnd {
+            outcome: outcome.to_owned(),
+            reason: (!reason.is_empty()).then(|| reason.to_owned()),
+            jobs,
+        };
+        (
+            ends.into_iter().map(end).collect(),
+            waiting.into_iter().collect(),
+        )
     }
 
     /// How a job ended.

@@ -101,6 +101,12 @@ impl KeyRing {
         Ok(&stored.grant)
     }
 
+    /// Whether a key that was accepted before would be accepted again.
+    #[must_use]
+    pub fn is_valid(&self, key: KeyId) -> bool {
+        self.keys.get(&key).is_some_and(|stored| !stored.is_revoked)
+    }
+
     /// How many there are, revoked ones included.
     #[must_use]
     pub fn len(&self) -> usize {

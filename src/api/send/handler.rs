@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{RawPathParams, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName};
 use axum::response::Response;
 use jiff::Timestamp;
@@ -17,7 +17,7 @@ use crate::api::app::App;
 use crate::api::auth::Caller;
 use crate::api::body::JsonBytes;
 use crate::api::error::{ApiError, ApiResult, Code};
-use crate::api::query::path_parameter;
+use crate::api::query::PathParameters;
 use crate::api::reply::{Envelope, ErrorEnvelope};
 use crate::digest::Digest;
 use crate::domain::{Channel, Job};
@@ -69,7 +69,7 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 pub async fn send_message(
     State(app): State<Arc<App>>,
     caller: Caller,
-    path: RawPathParams,
+    path: PathParameters,
     headers: HeaderMap,
     JsonBytes(body): JsonBytes,
 ) -> ApiResult<Response> {
@@ -118,8 +118,8 @@ pub enum ChannelName {
     Voice,
 }
 
-fn channel_of(path: &RawPathParams) -> ApiResult<Channel> {
-    let name = path_parameter(path, "channel")?;
+fn channel_of(path: &PathParameters) -> ApiResult<Channel> {
+    let name = path.get("channel")?;
     Channel::parse(&name).ok_or_else(|| {
         let known = Channel::ALL.map(Channel::as_str).join(", ");
         ApiError::validation("channel", None, format!("expected one of {known}"))

@@ -241,17 +241,17 @@ impl Worker {
 
     /// Its resident memory.
     pub fn rss_bytes(&self) -> u64 {
-        self.memory_bytes("VmRSS:")
+        self.memory("VmRSS:")
     }
 
-    /// The most that its resident memory has ever been.
+    /// The most resident memory that it has had.
     pub fn peak_rss_bytes(&self) -> u64 {
-        self.memory_bytes("VmHWM:")
+        self.memory("VmHWM:")
     }
 
-    fn memory_bytes(&self, kind: &str) -> u64 {
+    fn memory(&self, what: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
-        let line = status.lines().find(|line| line.starts_with(kind));
+        let line = status.lines().find(|line| line.starts_with(what));
         let kilobytes = line.and_then(|line| line.split_whitespace().nth(1));
         kilobytes.unwrap().parse::<u64>().unwrap() * 1024
     }
