@@ -14,7 +14,7 @@ use super::records::{Memory, migration_failure};
 use crate::accounts::keys::{self, LiveKeyRing};
 use crate::api::batches::BatchDesk;
 use crate::api::send::{Desk, DeskParts, FirstAnswers, forget_old};
-use crate::api::{AnyOutbox, App, RequestLimits, Server, Store, router, serve};
+use crate::api::{AnyOutbox, App, RequestLimits, Server, Store, listen, router, serve};
 use crate::clock::SystemClock;
 use crate::intake::Outbox;
 use crate::meter::AnyMeter;
@@ -35,8 +35,8 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let metrics = Metrics::new()?;
     let telemetry = Telemetry::new(&metrics.meter());
     metrics.observe(&telemetry);
-    let ops_listener = bind(settings.ops.listen, "LANEKEEPER__OPS__LISTEN").await?;
-    let listener = bind(settings.api.listen, "LANEKEEPER__API__LISTEN").await?;
+    let ops_listener = bind(settings.ops.listen, "LANEKEEPER__OPS__LISTEN")?;
+    let listener = bind(settings.api.listen, "LANEKEEPER__API__LISTEN")?;
     let memory = super::records::open(&settings)?;
     let (Some(beside), Some(database)) = (memory.beside(), &settings.database) else {
         bail!(
@@ -122,8 +122,8 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn bind(address: std::net::SocketAddr, variable: &str) -> anyhow::Result<TcpListener> {
-    let bound = TcpListener::bind(address).await;
+fn bind(address: std::net::SocketAddr, variable: &str) -> anyhow::Result<TcpListener> {
+    let bound = listen(address);
     bound.with_context(|| format!("cannot listen on {address}: choose another one by {variable}"))
 }
 

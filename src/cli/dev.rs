@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use tokio::net::TcpListener;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -15,7 +14,7 @@ use crate::accounts::keys::{
     ApiKey, KeyGrant, KeyRing, KeyScope, KeyScopes, LiveKeyRing, StoredKey,
 };
 use crate::api::send::{Desk, DeskParts, FirstAnswers};
-use crate::api::{AnyOutbox, App, RequestLimits, Server, Store, router, serve};
+use crate::api::{AnyOutbox, App, RequestLimits, Server, Store, listen, router, serve};
 use crate::clock::SystemClock;
 use crate::dispatch::Pipeline;
 use crate::domain::{AccountId, Origin};
@@ -52,7 +51,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         );
     }
     let shutdown = Shutdown::listen(settings.worker.grace).context("cannot listen for signals")?;
-    let listener = TcpListener::bind(address).await.with_context(|| {
+    let listener = listen(address).with_context(|| {
         format!("cannot listen on {address}: choose another one by LANEKEEPER__API__LISTEN")
     })?;
     let stage = Stage::new(&settings);

@@ -2,7 +2,10 @@
 
 mod batches;
 mod caps;
+mod contract;
 mod dry_run;
+mod faults;
+mod fuzz;
 mod holds;
 mod idempotency;
 mod messages;

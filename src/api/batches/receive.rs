@@ -13,7 +13,7 @@ use super::array;
 use super::content::Content;
 use crate::api::app::App;
 use crate::api::auth::Caller;
-use crate::api::body::{declared_length, expects_continue, listen};
+use crate::api::body::declared_length;
 use crate::api::error::{ApiError, ApiResult, Code};
 use crate::batch::{BatchFile, FileError, Format};
 
@@ -33,7 +33,6 @@ const PIECE: usize = 256 * 1024;
 pub(super) struct Incoming {
     body: BodyDataStream,
     declared: Option<u64>,
-    expects_continue: bool,
 }
 
 impl Incoming {
@@ -41,16 +40,7 @@ impl Incoming {
         Self {
             body: body.into_data_stream(),
             declared: declared_length(headers),
-            expects_continue: expects_continue(headers),
         }
-    }
-
-    /// Turns an upload away that has not begun, such that its client reads why.
-    pub(super) async fn turn_away(mut self, error: ApiError) -> ApiError {
-        if !self.expects_continue {
-            listen(&mut self.body).await;
-        }
-        error
     }
 
     /// Takes all of it, and reads it through once.
@@ -69,7 +59,7 @@ impl Incoming {
             Content::Array => (Format::JsonLines, largest.min(array::MOST_BYTES as u64)),
         };
         if self.declared.is_some_and(|length| length > most) {
-            return Err(self.turn_away(larger_than(most, content)).await);
+            return Err(larger_than(most, content));
         }
         let file = tempfile::tempfile().map_err(|error| no_room(&error))?;
         let mut spool = Spool::new(file, content);
@@ -78,7 +68,6 @@ impl Incoming {
         while let Some(piece) = watch.next(&mut self.body).await? {
             length += piece.len() as u64;
             if length > most {
-                listen(&mut self.body).await;
                 return Err(larger_than(most, content));
             }
             spool.take(&piece).await?;

@@ -87,7 +87,7 @@ pub async fn upload_batch(
     let incoming = Incoming::new(&headers, body);
     let (content, wanted, slot) = match prepare(&app, &caller, &headers, parameters).await {
         Ok(prepared) => prepared,
-        Err(error) => return Err(incoming.turn_away(error).await),
+        Err(error) => return Err(error),
     };
     let largest = app.batches.limits.largest;
     let file = incoming.file(&app, &caller, content, largest).await?;

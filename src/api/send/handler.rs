@@ -53,7 +53,12 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
     request_body(content = MessageRequest, content_type = "application/json"),
     responses(
         (status = 200, description = "With `dry_run=true`: what would become of it", body = Envelope<JudgementView>),
-        (status = 202, description = "Accepted: the broker has stored it, or it waits in the database", body = Envelope<Accepted>),
+        (status = 202, description = "Accepted: the broker has stored it, or it waits in the database", body = Envelope<Accepted>, headers(
+            ("X-RateLimit-Limit" = u32, description = "The lane's ceiling, in messages per second"),
+            ("X-RateLimit-Remaining" = u32, description = "What is left of it in this window"),
+            ("X-RateLimit-Reset" = u64, description = "When the window ends, in seconds since 1970"),
+            ("Idempotent-Replayed" = bool, description = "`true`: the answer that this Idempotency-Key got first"),
+        )),
         (status = 400, description = "`MALFORMED_BODY`", body = ErrorEnvelope),
         (status = 401, description = "`INVALID_API_KEY`", body = ErrorEnvelope),
         (status = 402, description = "`ACCOUNT_PAUSED`", body = ErrorEnvelope),

@@ -10,6 +10,7 @@ pub mod programs;
 pub mod prometheus;
 pub mod queues;
 pub mod rabbit;
+pub mod raw;
 pub mod records;
 pub mod redis;
 pub mod road;
