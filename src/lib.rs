@@ -1,6 +1,7 @@
 //! Lanekeeper: a dispatch worker for outbound messages with two traffic lanes and one budget.
 
 pub mod accounts;
+pub mod activity;
 pub mod api;
 pub mod backoff;
 pub mod batch;
@@ -16,6 +17,7 @@ pub mod intake;
 pub mod ledger;
 pub mod meter;
 pub mod ops;
+pub mod overview;
 pub mod postgres;
 pub mod records;
 pub mod settings;

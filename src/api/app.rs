@@ -5,8 +5,10 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::lanes::Watches;
 use super::limits::RequestLimits;
 use super::outbox::AnyOutbox;
+use super::page::PageDoor;
 use super::send::Desk;
 use super::store::Store;
 use crate::accounts::Directory;
@@ -35,6 +37,10 @@ pub struct App {
     pub store: Store,
     /// How many requests a key may make.
     pub limits: RequestLimits,
+    /// Looks at lanes, for those who watch them.
+    pub lanes: Arc<Watches>,
+    /// Who may look without a key.
+    pub page: PageDoor,
     /// Sends single messages.
     pub desk: Arc<Desk>,
     /// The country of numbers without a country code.

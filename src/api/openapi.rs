@@ -12,7 +12,10 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
         description = "Send messages by two lanes under one budget.\n\nEvery answer is `{\"data\": …, \"meta\": …}` or `{\"error\": …, \"meta\": …}`. Clients should decide by `error.code`, and name `meta.request_id` when they ask for help.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
-    tags((name = "messages", description = "Single messages")),
+    tags(
+        (name = "messages", description = "Single messages"),
+        (name = "lanes", description = "How the lanes stand"),
+    ),
 )]
 struct Base;
 

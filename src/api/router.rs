@@ -11,11 +11,14 @@ use utoipa_swagger_ui::SwaggerUi;
 
 use super::app::App;
 use super::error::{ApiError, Code};
-use super::{auth, openapi, seal, send};
+use super::{auth, lanes, openapi, page, seal, send};
 
 /// Every route of the API.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::with_openapi(openapi::base()).routes(routes!(send::send_message))
+    OpenApiRouter::with_openapi(openapi::base())
+        .routes(routes!(send::send_message))
+        .routes(routes!(lanes::lanes))
+        .routes(routes!(lanes::lane_events))
 }
 
 /// The whole of the API, its document and its reference page.
@@ -28,6 +31,7 @@ pub fn router(app: Arc<App>) -> Router {
     );
     let everything = routes
         .merge(reference)
+        .merge(page::routes())
         .fallback(nothing_there)
         .method_not_allowed_fallback(no_such_method);
     // The last one is the outermost.
@@ -35,6 +39,7 @@ pub fn router(app: Arc<App>) -> Router {
         .layer(from_fn(seal::in_time))
         .layer(from_fn(seal::within_limits))
         .layer(from_fn_with_state(Arc::clone(&app), auth::authenticate))
+        .layer(from_fn_with_state(Arc::clone(&app), page::from_this_machine))
         .layer(from_fn_with_state(Arc::clone(&app), seal::seal))
         .with_state(app)
 }

@@ -12,12 +12,16 @@ use tokio_util::task::TaskTracker;
 
 use super::records::{Memory, migration_failure};
 use crate::accounts::keys::{self, LiveKeyRing};
+use crate::activity::{self, Tally};
 use crate::api::send::{Desk, DeskParts, FirstAnswers, forget_old};
-use crate::api::{AnyOutbox, App, RequestLimits, Server, Store, router, serve};
+use crate::api::{
+    AnyOutbox, App, PageDoor, RequestLimits, Server, Store, Watches, router, serve,
+};
 use crate::clock::SystemClock;
 use crate::intake::Outbox;
 use crate::meter::AnyMeter;
 use crate::ops::{self, LaneReadiness, Metrics, Readiness, Shutdown};
+use crate::overview::HeldStore;
 use crate::postgres::Database;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
@@ -32,7 +36,7 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let shutdown = Shutdown::listen(settings.worker.grace).context("cannot listen for signals")?;
     let metrics = Metrics::new()?;
-    let telemetry = Telemetry::new(&metrics.meter());
+    let telemetry = Telemetry::new(&metrics.meter()).with_tally(Tally::counting());
     metrics.observe(&telemetry);
     let ops_listener = bind(settings.ops.listen, "LANEKEEPER__OPS__LISTEN").await?;
     let listener = bind(settings.api.listen, "LANEKEEPER__API__LISTEN").await?;
@@ -56,6 +60,12 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         shutdown.soft.clone(),
     );
     keepers.spawn(async move { keys::keep(ring, &pool, stop).await });
+    let seconds = super::lanes::seconds(&settings)?;
+    keepers.spawn(activity::report(
+        telemetry.tally().clone(),
+        Arc::clone(&seconds),
+        shutdown.soft.clone(),
+    ));
     let life = settings.api.idempotency_life;
     keepers.spawn(forget_old(
         beside.pool().clone(),
@@ -63,6 +73,13 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         shutdown.soft.clone(),
     ));
 
+    let watches = Watches::new(super::lanes::sources(
+        &settings,
+        Arc::clone(&memory.directory),
+        HeldStore::Postgres(beside.clone()),
+        seconds,
+        &telemetry,
+    )?);
     let app = Arc::new(app(
         &settings,
         &memory,
@@ -71,6 +88,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
             keys,
             meter,
             outbox,
+            watches: Arc::new(watches),
             telemetry,
             stop: shutdown.soft.clone(),
         },
@@ -128,6 +146,7 @@ struct Parts {
     keys: Arc<LiveKeyRing>,
     meter: Arc<AnyMeter>,
     outbox: Arc<AnyOutbox>,
+    watches: Arc<Watches>,
     telemetry: Telemetry,
     stop: CancellationToken,
 }
@@ -155,6 +174,8 @@ fn app(settings: &Settings, memory: &Memory, beside: &Database, parts: Parts) ->
         clock,
         store: Store::Postgres(beside.clone()),
         limits: RequestLimits::new(settings.api.requests_per_second),
+        lanes: parts.watches,
+        page: PageDoor::Key,
         desk: Arc::new(desk),
         default_region: settings.jobs.default_region,
         tasks: TaskTracker::new(),

@@ -1,5 +1,7 @@
 //! Records without a database: none at all, or in memory.
 
+mod held;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
