@@ -18,7 +18,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(send::send_message))
         .routes(routes!(lanes::lanes))
-        .routes(routes!(lanes::lane_events))
+        .routes(routes!(lanes::events::lane_events))
 }
 
 /// The whole of the API, its document and its reference page.

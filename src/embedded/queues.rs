@@ -236,7 +236,7 @@ impl EmbeddedQueues {
 
     /// Messages that no session has: in a lane's queues, or on their way back there.
     #[must_use]
-    pub fn ready(&self, lane: Lane) -> usize {
+    pub fn unheld(&self, lane: Lane) -> usize {
         let state = self.lock();
         let away = state.away.values().filter(|(of, _)| *of == lane).count();
         state.lanes[lane.index()].len() + away

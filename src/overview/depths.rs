@@ -36,7 +36,7 @@ impl Depths {
     pub async fn now(&self) -> Option<Lengths> {
         match self {
             Self::Amqp(broker) => broker.now().await,
-            Self::Embedded(queues) => Some(Lane::ALL.map(|lane| queues.ready(lane) as u64)),
+            Self::Embedded(queues) => Some(Lane::ALL.map(|lane| queues.unheld(lane) as u64)),
         }
     }
 }

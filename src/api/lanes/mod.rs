@@ -3,7 +3,7 @@
 //! Whoever watches shares one look a second with all others who watch the same account; nobody
 //! watching, nothing is asked. Streams are few by design: they are for people.
 
-mod events;
+pub(super) mod events;
 mod stream;
 mod streams;
 mod watches;
@@ -12,14 +12,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 
-pub use events::lane_events;
 pub(super) use stream::{Viewer, stream};
 pub use watches::Watches;
 
 use super::app::App;
 use super::auth::Caller;
-use super::error::{ApiResult, ErrorEnvelope};
-use super::reply::{Envelope, Reply};
+use super::error::ApiResult;
+use super::reply::{Envelope, ErrorEnvelope, Reply};
 use crate::accounts::keys::KeyScope;
 use crate::overview::LanesView;
 
