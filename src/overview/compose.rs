@@ -6,7 +6,7 @@ use super::depths::Lengths;
 use super::held::{Held, SHOWN};
 use super::history::History;
 use super::view::{
-    HoldView, LaneView, LanesView, LatencyView, MeterView, Missing, ShedView,
+    PausedView, LaneView, LanesView, LatencyView, MeterView, Missing, ShedView,
 };
 use crate::activity::{Count, LaneSecond, WindowNow};
 use crate::domain::{AccountId, Ceilings, Lane, Limit, MeterMode};
@@ -27,7 +27,7 @@ pub(super) struct Answers<'a> {
 impl Answers<'_> {
     pub(super) fn view(self) -> LanesView {
         let holds = self.held.iter().flat_map(|held| &held.holds);
-        let paused = holds.clone().take(SHOWN).map(|hold| HoldView {
+        let paused = holds.clone().take(SHOWN).map(|hold| PausedView {
             kind: hold.kind,
             id: hold.id.clone(),
             state: hold.state,

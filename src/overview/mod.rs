@@ -18,6 +18,6 @@ pub use held::{Held, HeldStore, HoldNow, WaitingNow};
 pub use history::History;
 pub use sources::{Look, Sources};
 pub use view::{
-    HoldView, LaneSecondView, LaneView, LanesView, LatencyView, MeterView, Missing, SecondView,
+    PausedView, LaneSecondView, LaneView, LanesView, LatencyView, MeterView, Missing, SecondView,
     ShedView,
 };

@@ -20,7 +20,7 @@ pub struct LanesView {
     /// Both lanes, in the order in which they are drained: transactional, marketing.
     pub lanes: Vec<LaneView>,
     /// What is paused or cancelled, the newest first, at most 50 of them.
-    pub paused: Vec<HoldView>,
+    pub paused: Vec<PausedView>,
     /// Whether there are more.
     pub paused_is_more: bool,
     /// What could not be asked, so that figures are null.
@@ -112,7 +112,7 @@ pub struct LatencyView {
 
 /// Something that is paused or cancelled.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct HoldView {
+pub struct PausedView {
     /// `account`, `campaign`, `journey` or `batch`.
     #[schema(pattern = "^(account|campaign|journey|batch)$")]
     pub kind: &'static str,
