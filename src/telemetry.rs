@@ -168,7 +168,10 @@ impl Counts {
     #[must_use]
     pub fn mode(&self) -> MeterMode {
         let place = usize::try_from(self.meter_mode.load(Relaxed)).unwrap_or_default();
-        MeterMode::ALL.get(place).copied().unwrap_or(MeterMode::Local)
+        MeterMode::ALL
+            .get(place)
+            .copied()
+            .unwrap_or(MeterMode::Local)
     }
 }
 

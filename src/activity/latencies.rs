@@ -4,8 +4,8 @@ use std::time::Duration;
 
 /// The upper bounds of all buckets but the last, in milliseconds.
 const BOUNDS_MS: [u32; 23] = [
-    1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1_000, 1_500, 2_500, 5_000,
-    10_000, 60_000,
+    1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1_000, 1_500, 2_500,
+    5_000, 10_000, 60_000,
 ];
 
 /// Counts of durations by length. What takes longer than a minute counts as a minute.
@@ -65,7 +65,10 @@ impl Latencies {
             if before + u64::from(count) >= rank && count > 0 {
                 let lower = place.checked_sub(1).map_or(0, |place| BOUNDS_MS[place]);
                 let upper = BOUNDS_MS.get(place).copied().unwrap_or(lower);
-                #[expect(clippy::cast_precision_loss, reason = "below a second's number of jobs")]
+                #[expect(
+                    clippy::cast_precision_loss,
+                    reason = "below a second's number of jobs"
+                )]
                 let part = (rank - before) as f64 / f64::from(count);
                 return Some(f64::from(lower) + f64::from(upper - lower) * part);
             }

@@ -69,7 +69,13 @@ impl RedisSeconds {
         let kept = Store::KEPT.as_secs();
         // So that it shows, also when there is nothing to tell, whether anything could be told.
         let probe = format!("{}second", self.prefix);
-        leaving.cmd("SET").arg(probe).arg(second).arg("EX").arg(kept).ignore();
+        leaving
+            .cmd("SET")
+            .arg(probe)
+            .arg(second)
+            .arg("EX")
+            .arg(kept)
+            .ignore();
         for (account, counts) in counted {
             let key = self.second(account, second);
             let (field, text) = (&self.process, counts.to_text());
@@ -121,7 +127,9 @@ impl RedisSeconds {
     /// Asks, and learns the time by Redis's clock from the first of the answers; gives the others.
     async fn ask(&self, question: &Pipeline) -> Result<Vec<Value>, SecondsError> {
         let asked = timeout(self.limit, self.ask_in_any_time(question)).await;
-        let answer = asked.map_err(|_| SecondsError).and_then(|answer| answer.map_err(|_| SecondsError));
+        let answer = asked
+            .map_err(|_| SecondsError)
+            .and_then(|answer| answer.map_err(|_| SecondsError));
         if answer.is_err() {
             // One that was late would answer the next question with this one's answer.
             *self.connection.lock().await = None;
@@ -129,7 +137,8 @@ impl RedisSeconds {
         let mut replies = answer?.into_iter();
         if let Some((seconds, micros)) = value::<(i64, i64)>(replies.next()) {
             let there = seconds * 1_000 + micros / 1_000;
-            self.ahead_ms.store(there - Timestamp::now().as_millisecond(), Relaxed);
+            self.ahead_ms
+                .store(there - Timestamp::now().as_millisecond(), Relaxed);
         }
         Ok(replies.collect())
     }
@@ -148,7 +157,9 @@ impl RedisSeconds {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(limit)
             .set_response_timeout(limit);
-        let connecting = self.client.get_multiplexed_async_connection_with_config(&config);
+        let connecting = self
+            .client
+            .get_multiplexed_async_connection_with_config(&config);
         let connection = connecting.await?;
         *kept = Some(connection.clone());
         Ok(connection)

@@ -47,7 +47,13 @@ mod tests {
 
     #[test]
     fn no_second_is_told_twice_although_the_clock_is_learnt_anew() {
-        for (last, clock, second) in [(0, 500, 500), (500, 501, 501), (500, 500, 501), (501, 500, 502), (502, 500, 500)] {
+        for (last, clock, second) in [
+            (0, 500, 500),
+            (500, 501, 501),
+            (500, 500, 501),
+            (501, 500, 502),
+            (502, 500, 500),
+        ] {
             assert_eq!(next(last, clock), second, "{last} {clock}");
         }
     }

@@ -212,7 +212,12 @@ mod tests {
 
     #[test]
     fn every_count_has_a_slot_of_its_own() {
-        let others = [Count::Dispatched, Count::Refused, Count::Failed, Count::Expired];
+        let others = [
+            Count::Dispatched,
+            Count::Refused,
+            Count::Failed,
+            Count::Expired,
+        ];
         let counts = Limit::ALL.map(Count::Shed).into_iter().chain(others);
         let counts = counts.chain([Count::Cancelled, Count::Deferred]);
         let mut slots: Vec<_> = counts.map(Count::slot).collect();

@@ -39,7 +39,10 @@ pub fn router(app: Arc<App>) -> Router {
         .layer(from_fn(seal::in_time))
         .layer(from_fn(seal::within_limits))
         .layer(from_fn_with_state(Arc::clone(&app), auth::authenticate))
-        .layer(from_fn_with_state(Arc::clone(&app), page::from_this_machine))
+        .layer(from_fn_with_state(
+            Arc::clone(&app),
+            page::from_this_machine,
+        ))
         .layer(from_fn_with_state(Arc::clone(&app), seal::seal))
         .with_state(app)
 }

@@ -14,9 +14,7 @@ use super::records::{Memory, migration_failure};
 use crate::accounts::keys::{self, LiveKeyRing};
 use crate::activity::{self, Tally};
 use crate::api::send::{Desk, DeskParts, FirstAnswers, forget_old};
-use crate::api::{
-    AnyOutbox, App, PageDoor, RequestLimits, Server, Store, Watches, router, serve,
-};
+use crate::api::{AnyOutbox, App, PageDoor, RequestLimits, Server, Store, Watches, router, serve};
 use crate::clock::SystemClock;
 use crate::intake::Outbox;
 use crate::meter::AnyMeter;

@@ -16,9 +16,7 @@ use crate::accounts::keys::{
 };
 use crate::activity::{self, MemorySeconds, Store as Seconds, Tally};
 use crate::api::send::{Desk, DeskParts, FirstAnswers};
-use crate::api::{
-    AnyOutbox, App, PageDoor, RequestLimits, Server, Store, Watches, router, serve,
-};
+use crate::api::{AnyOutbox, App, PageDoor, RequestLimits, Server, Store, Watches, router, serve};
 use crate::clock::SystemClock;
 use crate::dispatch::Pipeline;
 use crate::domain::{AccountId, Origin};

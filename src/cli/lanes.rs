@@ -109,7 +109,11 @@ async fn accounts_of(
     };
     let database = Database::open(section).context("the database cannot be used")?;
     let directory = Arc::new(Directory::of_database(settings));
-    let (kept, pool, stop) = (Arc::clone(&directory), database.pool().clone(), stop.clone());
+    let (kept, pool, stop) = (
+        Arc::clone(&directory),
+        database.pool().clone(),
+        stop.clone(),
+    );
     tokio::spawn(async move { accounts::keep(kept, &pool, stop).await });
     let mut loaded = directory.loaded();
     // Without an answer it says what the settings say.

@@ -5,9 +5,7 @@ use jiff::Timestamp;
 use super::depths::Lengths;
 use super::held::{Held, SHOWN};
 use super::history::History;
-use super::view::{
-    PausedView, LaneView, LanesView, LatencyView, MeterView, Missing, ShedView,
-};
+use super::view::{LaneView, LanesView, LatencyView, MeterView, Missing, PausedView, ShedView};
 use crate::activity::{Count, LaneSecond, WindowNow};
 use crate::domain::{AccountId, Ceilings, Lane, Limit, MeterMode};
 
@@ -73,7 +71,10 @@ impl Answers<'_> {
         let limit = self.limit(lane);
         let used = self.window.map(|window| window.used);
         let in_workers = known.then(|| u64::from(newest.in_workers()));
-        let waiting = self.held.as_ref().map(|held| held.waiting[lane.index()].jobs);
+        let waiting = self
+            .held
+            .as_ref()
+            .map(|held| held.waiting[lane.index()].jobs);
         LaneView {
             lane: lane.as_str(),
             limit,
@@ -87,7 +88,9 @@ impl Answers<'_> {
             expired_last_minute: of_minute(Count::Expired),
             cancelled_last_minute: of_minute(Count::Cancelled),
             deferred_last_minute: of_minute(Count::Deferred),
-            queued: in_workers.zip(waiting).map(|(held, waiting)| held + waiting),
+            queued: in_workers
+                .zip(waiting)
+                .map(|(held, waiting)| held + waiting),
             in_workers,
             waiting,
             queued_all_accounts: self.lengths.map(|lengths| lengths[lane.index()]),
@@ -99,7 +102,10 @@ impl Answers<'_> {
     /// The age of the oldest job that workers hold or that waits.
     fn oldest(&self, lane: Lane, newest: &LaneSecond) -> Option<f64> {
         let held = newest.oldest().filter(|_| self.window.is_some());
-        let waiting = self.held.as_ref().and_then(|held| held.waiting[lane.index()].since);
+        let waiting = self
+            .held
+            .as_ref()
+            .and_then(|held| held.waiting[lane.index()].since);
         let waited = waiting.map(|since| {
             let waited = self.now.duration_since(since);
             waited.try_into().unwrap_or_default()
@@ -145,7 +151,10 @@ mod tests {
     use crate::overview::held::{HoldNow, WaitingNow};
 
     fn ceilings() -> Ceilings {
-        Ceilings::of(Budget::per_second(100).unwrap(), Reserve::percent(20).unwrap())
+        Ceilings::of(
+            Budget::per_second(100).unwrap(),
+            Reserve::percent(20).unwrap(),
+        )
     }
 
     fn answers<'a>(account: &'a AccountId, history: &'a History) -> Answers<'a> {
@@ -168,7 +177,11 @@ mod tests {
     fn one_counter_stands_under_both_ceilings() {
         let (account, history) = (AccountId::parse("acme").unwrap(), History::default());
         let view = answers(&account, &history).view();
-        let lanes: Vec<_> = view.lanes.iter().map(|lane| (lane.limit, lane.remaining)).collect();
+        let lanes: Vec<_> = view
+            .lanes
+            .iter()
+            .map(|lane| (lane.limit, lane.remaining))
+            .collect();
         assert_eq!(lanes, [(100, Some(10)), (80, Some(0))]);
         assert_eq!((view.budget_per_second, view.reserve_per_second), (100, 20));
         assert_eq!(view.lanes[1].queued_all_accounts, Some(7));
@@ -186,7 +199,10 @@ mod tests {
             ..answers(&account, &history)
         }
         .view();
-        assert_eq!(view.missing, [Missing::Redis, Missing::Database, Missing::Broker]);
+        assert_eq!(
+            view.missing,
+            [Missing::Redis, Missing::Database, Missing::Broker]
+        );
         assert_eq!(view.meter.mode, "local");
         for lane in view.lanes {
             let figures = [lane.shed_last_minute, lane.queued, lane.queued_all_accounts];

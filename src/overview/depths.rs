@@ -89,7 +89,10 @@ impl AmqpDepths {
     }
 
     async fn ask(&self, open: &mut Option<(Connection, Channel)>) -> Option<Lengths> {
-        if !open.as_ref().is_some_and(|(connection, _)| connection.status().connected()) {
+        if !open
+            .as_ref()
+            .is_some_and(|(connection, _)| connection.status().connected())
+        {
             let connecting = connection::connect(&self.endpoint, &self.options, Purpose::Watch);
             let connection = connecting.await.ok()?;
             let channel = connection.create_channel().await.ok()?;
@@ -123,16 +126,14 @@ impl std::fmt::Debug for AmqpDepths {
 }
 
 /// The ready messages of a queue. One that does not exist has none; to ask for it costs the channel.
-async fn length(
-    connection: &Connection,
-    channel: &mut Channel,
-    queue: ShortString,
-) -> Option<u64> {
+async fn length(connection: &Connection, channel: &mut Channel, queue: ShortString) -> Option<u64> {
     let how = QueueDeclareOptions {
         passive: true,
         ..QueueDeclareOptions::default()
     };
-    let declared = channel.queue_declare(queue, how, FieldTable::default()).await;
+    let declared = channel
+        .queue_declare(queue, how, FieldTable::default())
+        .await;
     let error = match declared {
         Ok(queue) => return Some(queue.message_count().into()),
         Err(error) => error,

@@ -113,7 +113,9 @@ async fn waiting(
         if let Some(lane) = Lane::parse(&row.lane) {
             waiting[lane.index()] = WaitingNow {
                 jobs: u64::try_from(row.jobs).unwrap_or(0),
-                since: row.since_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok()),
+                since: row
+                    .since_ms
+                    .and_then(|ms| Timestamp::from_millisecond(ms).ok()),
             };
         }
     }

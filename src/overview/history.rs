@@ -35,7 +35,9 @@ impl History {
     pub(super) fn to_read(&self, now_ms: u64) -> RangeInclusive<u64> {
         let last = (now_ms.saturating_sub(TOLD_AFTER_MS) / 1_000).saturating_sub(1);
         let first = last.saturating_sub(MINUTE - 1);
-        let read = self.last.map_or(first, |read| read.saturating_sub(AGAIN - 1));
+        let read = self
+            .last
+            .map_or(first, |read| read.saturating_sub(AGAIN - 1));
         // A clock that was set back.
         let from = if read > last { first } else { read.max(first) };
         from..=last
@@ -44,17 +46,20 @@ impl History {
     /// Takes in what was read of these seconds.
     pub(super) fn take_in(&mut self, read: &RangeInclusive<u64>, seconds: BTreeMap<u64, Second>) {
         let (from, last) = (*read.start(), *read.end());
-        self.seconds.retain(|at, _| *at < from && *at + MINUTE > last);
+        self.seconds
+            .retain(|at, _| *at < from && *at + MINUTE > last);
         self.seconds.extend(seconds);
         self.last = Some(last);
     }
 
     /// The minute in one.
     pub(super) fn sum(&self) -> Second {
-        self.seconds.values().fold(Second::default(), |mut sum, one| {
-            sum.merge(one);
-            sum
-        })
+        self.seconds
+            .values()
+            .fold(Second::default(), |mut sum, one| {
+                sum.merge(one);
+                sum
+            })
     }
 
     /// The last second of it.
@@ -80,7 +85,9 @@ impl History {
             return Vec::new();
         };
         let view = |at| view(at, self.seconds.get(&at).copied().unwrap_or_default());
-        (last.saturating_sub(seconds - 1)..=last).map(view).collect()
+        (last.saturating_sub(seconds - 1)..=last)
+            .map(view)
+            .collect()
     }
 }
 
@@ -137,8 +144,14 @@ mod tests {
     fn what_is_read_again_replaces_what_was_read_before() {
         let mut history = History::default();
         history.take_in(&(940..=999), [(998, second(1)), (999, second(2))].into());
-        history.take_in(&(997..=1_000), [(999, second(5)), (1_000, second(6))].into());
-        assert_eq!(dispatched(&history.news()), [(998, 0), (999, 5), (1_000, 6)]);
+        history.take_in(
+            &(997..=1_000),
+            [(999, second(5)), (1_000, second(6))].into(),
+        );
+        assert_eq!(
+            dispatched(&history.news()),
+            [(998, 0), (999, 5), (1_000, 6)]
+        );
         assert_eq!(history.minute().len(), 60);
         let sum = *history.sum().lane(Lane::Marketing);
         assert_eq!(sum.get(Count::Dispatched), 11);

@@ -18,6 +18,6 @@ pub use held::{Held, HeldStore, HoldNow, WaitingNow};
 pub use history::History;
 pub use sources::{Look, Sources};
 pub use view::{
-    PausedView, LaneSecondView, LaneView, LanesView, LatencyView, MeterView, Missing, SecondView,
+    LaneSecondView, LaneView, LanesView, LatencyView, MeterView, Missing, PausedView, SecondView,
     ShedView,
 };

@@ -71,7 +71,11 @@ impl Sources {
             account,
             now: self.clock.now(),
             ceilings: policy.map(|policy| policy.ceilings),
-            mode: if is_shared { (self.mode)() } else { MeterMode::Local },
+            mode: if is_shared {
+                (self.mode)()
+            } else {
+                MeterMode::Local
+            },
             window,
             history,
             held: held.map(|(_, held)| held),

@@ -1,4 +1,6 @@
 //! The HTTP API, on real services and without any.
 
 mod idempotency;
+mod lanes;
+mod page;
 mod sending;

@@ -54,13 +54,20 @@ impl Watches {
         if let Some(tick) = newest.and_then(|newest| newest.borrow().clone()) {
             return tick.lanes.clone();
         }
-        self.sources.look(account, &mut History::default()).await.lanes
+        self.sources
+            .look(account, &mut History::default())
+            .await
+            .lanes
     }
 
     /// The looks at an account from now on.
     pub(super) fn watch(self: &Arc<Self>, account: &AccountId) -> Newest {
         let mut watched = self.watched();
-        if let Some(newest) = watched.get(account) {
+        // Unless whoever looked has broken down.
+        let newest = watched
+            .get(account)
+            .filter(|newest| newest.has_changed().is_ok());
+        if let Some(newest) = newest {
             return newest.clone();
         }
         let (sender, newest) = watch::channel(None);
@@ -81,7 +88,10 @@ impl Watches {
                 news: history.news(),
             })));
             let past = self.sources.store.now_ms() % 1_000;
-            sleep(Duration::from_millis((1_000 + LOOK_AT_MS - past - 1) % 1_000 + 1)).await;
+            sleep(Duration::from_millis(
+                (1_000 + LOOK_AT_MS - past - 1) % 1_000 + 1,
+            ))
+            .await;
             let mut watched = self.watched();
             // The one in the map is a receiver as well.
             if sender.receiver_count() <= 1 {

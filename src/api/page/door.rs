@@ -39,7 +39,11 @@ impl PageDoor {
         let Self::Open(account) = self else {
             return None;
         };
-        let from_itself = || headers.get(&FETCH_SITE).is_some_and(|site| site == "same-origin");
+        let from_itself = || {
+            headers
+                .get(&FETCH_SITE)
+                .is_some_and(|site| site == "same-origin")
+        };
         let opens = !self.shuts_out(headers) && (!by_page || from_itself());
         opens.then_some(account)
     }
@@ -47,7 +51,9 @@ impl PageDoor {
     /// Whether whoever asks has come by a name that is not this machine's own, although nobody else
     /// should come.
     pub(super) fn shuts_out(&self, headers: &HeaderMap) -> bool {
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let host = headers
+            .get(header::HOST)
+            .and_then(|host| host.to_str().ok());
         matches!(self, Self::Open(_)) && !host.is_some_and(is_this_machine)
     }
 }
@@ -59,7 +65,9 @@ fn is_this_machine(host: &str) -> bool {
         Some((name, port)) if is_port(port) && (!name.contains(':') || name.ends_with(']')) => name,
         _ => host,
     };
-    let unbracketed = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let unbracketed = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'));
     let address: Option<IpAddr> = unbracketed.unwrap_or(name).parse().ok();
     name.eq_ignore_ascii_case("localhost") || address.is_some_and(|address| address.is_loopback())
 }
@@ -83,7 +91,14 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are() {
-        for host in ["localhost", "LOCALHOST:8080", "127.0.0.1", "127.0.0.9:1", "[::1]", "[::1]:80"] {
+        for host in [
+            "localhost",
+            "LOCALHOST:8080",
+            "127.0.0.1",
+            "127.0.0.9:1",
+            "[::1]",
+            "[::1]:80",
+        ] {
             assert!(is_this_machine(host), "{host}");
         }
         for host in [
@@ -108,13 +123,28 @@ mod tests {
         assert!(!opens("localhost:8080", Some("cross-site")));
         assert!(!opens("localhost:8080", Some("same-site")));
         assert!(!opens("localhost:8080", None));
-        assert!(!opens("evil.example:8080", Some("same-origin")), "a name of somebody else's");
+        assert!(
+            !opens("evil.example:8080", Some("same-origin")),
+            "a name of somebody else's"
+        );
     }
 
     #[test]
     fn a_server_that_others_can_reach_asks_for_the_key() {
-        assert!(dev("0.0.0.0:8080").opens_to(&headers("localhost", Some("same-origin")), true).is_none());
-        assert!(PageDoor::Key.opens_to(&headers("localhost", None), false).is_none());
-        assert!(dev("[::1]:8080").opens_to(&headers("localhost", None), false).is_some());
+        assert!(
+            dev("0.0.0.0:8080")
+                .opens_to(&headers("localhost", Some("same-origin")), true)
+                .is_none()
+        );
+        assert!(
+            PageDoor::Key
+                .opens_to(&headers("localhost", None), false)
+                .is_none()
+        );
+        assert!(
+            dev("[::1]:8080")
+                .opens_to(&headers("localhost", None), false)
+                .is_some()
+        );
     }
 }

@@ -54,7 +54,9 @@ async fn page(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
 
 async fn asset(Path(name): Path<String>) -> ApiResult<Response> {
     let asset = assets::ALL.iter().find(|asset| asset.name == name);
-    asset.map(serve).ok_or_else(|| ApiError::not_found("such part of the page"))
+    asset
+        .map(serve)
+        .ok_or_else(|| ApiError::not_found("such part of the page"))
 }
 
 /// Without a key; only where the page needs none.

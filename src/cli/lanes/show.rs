@@ -23,7 +23,14 @@ pub(super) fn over(text: &str) -> String {
 pub(super) fn lanes(view: &LanesView) -> String {
     let mut text = head(view);
     let head = [
-        "LANE", "LIMIT", "SENT/MIN", "SHED/MIN", "REFUSED/MIN", "QUEUED", "OLDEST", "AT BROKER",
+        "LANE",
+        "LIMIT",
+        "SENT/MIN",
+        "SHED/MIN",
+        "REFUSED/MIN",
+        "QUEUED",
+        "OLDEST",
+        "AT BROKER",
         "P50/P99",
     ];
     let mut grid = Grid::new(head);
@@ -46,7 +53,12 @@ pub(super) fn lanes(view: &LanesView) -> String {
 }
 
 fn head(view: &LanesView) -> String {
-    let LanesView { budget_per_second: budget, reserve_per_second: reserve, meter, .. } = view;
+    let LanesView {
+        budget_per_second: budget,
+        reserve_per_second: reserve,
+        meter,
+        ..
+    } = view;
     let used = or_dash(meter.used);
     let mut text = format!(
         "{}: {used} of {budget} in this window; {reserve} of them kept for the transactional lane\n",
@@ -58,8 +70,12 @@ fn head(view: &LanesView) -> String {
     for missing in &view.missing {
         let what = match missing {
             Missing::Redis => "Redis does not answer: the last minute is not known",
-            Missing::Database => "the database does not answer: what waits and what is paused is not known",
-            Missing::Broker => "the broker does not answer: the lengths of its queues are not known",
+            Missing::Database => {
+                "the database does not answer: what waits and what is paused is not known"
+            }
+            Missing::Broker => {
+                "the broker does not answer: the lengths of its queues are not known"
+            }
         };
         writeln!(text, "{what}").expect("writing to a text does not fail");
     }

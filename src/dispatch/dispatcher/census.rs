@@ -38,12 +38,14 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
         for job in singles.chain(self.retrying.iter()).chain(departing) {
             add(&mut standing, job, 1, job.waited(wall, now));
         }
-        let told = standing.into_iter().map(|((account, lane), (jobs, oldest))| InHandNow {
-            account: account.clone(),
-            lane,
-            jobs: u32::try_from(jobs).unwrap_or(u32::MAX),
-            oldest,
-        });
+        let told = standing
+            .into_iter()
+            .map(|((account, lane), (jobs, oldest))| InHandNow {
+                account: account.clone(),
+                lane,
+                jobs: u32::try_from(jobs).unwrap_or(u32::MAX),
+                oldest,
+            });
         tally.in_hand(told.collect());
     }
 }

@@ -15,7 +15,10 @@ impl MemoryRecords {
         for job in mine.filter(|job| job.account == *account) {
             let lane = &mut held.waiting[job.lane.index()];
             lane.jobs += 1;
-            let queued = job.headers.enqueued_ms.and_then(|ms| i64::try_from(ms).ok());
+            let queued = job
+                .headers
+                .enqueued_ms
+                .and_then(|ms| i64::try_from(ms).ok());
             let queued = queued.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
             lane.since = lane.since.into_iter().chain(queued).min();
         }
@@ -28,7 +31,8 @@ impl MemoryRecords {
             since: None,
         });
         held.holds = holds.collect();
-        held.holds.sort_by(|a, b| (a.kind, &a.id).cmp(&(b.kind, &b.id)));
+        held.holds
+            .sort_by(|a, b| (a.kind, &a.id).cmp(&(b.kind, &b.id)));
         held.holds.truncate(most);
         held
     }

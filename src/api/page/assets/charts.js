@@ -81,7 +81,7 @@ export class Chart {
       height: this.#height,
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false } },
-      padding: [8, 8, 0, 0],
+      padding: [8, 18, 0, 0],
       scales: { x: { time: false }, y: { range: () => [0, this.#top] } },
       axes: [
         { ...axis, size: 26, incrs: [15], values: (_, times) => times.map((at) => (at === last() ? "now" : `−${last() - at} s`)), splits: () => [60, 45, 30, 15, 0].map((ago) => last() - ago).filter((at) => at >= this.#data[0][0]) },

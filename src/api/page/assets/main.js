@@ -21,7 +21,7 @@ function chartsOf(lane, place) {
       { key: "sent", name: "sent", stroke: "sent", fill: "sent-fill" },
       { key: "shed", name: "shed", stroke: "shed", dash: [7, 4] },
       { key: "limit", name: place === 0 ? "limit (the budget)" : "limit", stroke: "limit", dash: [2, 4] },
-      { key: "other", name: place === 0 ? "marketing’s limit" : "budget", stroke: "limit", dash: [1, 7], width: 1 },
+      { key: "other", name: place === 0 ? "marketing’s limit" : "budget", stroke: "quiet", dash: [2, 6], width: 1.5 },
     ],
   });
   const queue = new Chart(section(lane).querySelector('[data-chart="queue"]'), {
