@@ -92,13 +92,14 @@ export class Chart {
     };
   }
 
-  #line({ stroke, fill, dash, width }) {
+  #line({ stroke, fill, dash, width, dots }) {
     return {
       stroke: colour(stroke),
       fill: fill && colour(fill),
       dash,
       width: width ?? 2,
-      points: { show: false },
+      // A value between seconds without any has no line.
+      points: { show: dots ?? false, size: 5, fill: colour(stroke) },
       paths: uPlot.paths.stepped({ align: -1 }),
       spanGaps: false,
     };

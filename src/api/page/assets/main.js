@@ -49,8 +49,8 @@ function latencyChart() {
     height: 150,
     least: 10,
     series: [
-      { key: "p50", name: "half within", stroke: "sent" },
-      { key: "p99", name: "99 of 100 within", stroke: "late", dash: [7, 4] },
+      { key: "p50", name: "half within", stroke: "sent", dots: true },
+      { key: "p99", name: "99 of 100 within", stroke: "late", dash: [7, 4], dots: true },
     ],
   });
   return () => {
