@@ -22,6 +22,9 @@ use super::store::{Reading, SecondsError, Store, WindowNow};
 use crate::domain::AccountId;
 use crate::settings;
 
+/// Nobody waits longer for figures.
+const LONGEST: Duration = Duration::from_secs(1);
+
 /// Seconds in Redis.
 pub struct RedisSeconds {
     client: Client,
@@ -48,7 +51,7 @@ impl RedisSeconds {
             client: Client::open(info)?,
             prefix: format!("{}:", settings.prefix),
             process: format!("{:016x}", fastrand::u64(..)),
-            limit: settings.connect_timeout,
+            limit: settings.connect_timeout.min(LONGEST),
             connection: Mutex::default(),
             ahead_ms: AtomicI64::new(0),
             takes_writes: AtomicBool::new(true),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::compose::Answers;
 use super::depths::Depths;
@@ -17,6 +17,9 @@ use crate::domain::{AccountId, MeterMode};
 
 /// How long what the database said is good enough.
 const GOOD_FOR: Duration = Duration::from_secs(2);
+
+/// How long the database is waited for, whatever its own limit is.
+const ASKED_FOR: Duration = Duration::from_millis(1_500);
 
 /// Everybody who is asked.
 pub struct Sources {
@@ -96,7 +99,8 @@ impl Sources {
         if good.is_some() {
             return good;
         }
-        let held = self.held.of(account).await.ok()?;
+        let asked = timeout(ASKED_FOR, self.held.of(account)).await;
+        let held = asked.ok()?.ok()?;
         Some((Instant::now(), held))
     }
 }

@@ -59,7 +59,7 @@ export async function follow(url, headers, on, signal) {
           if (reason === "renew") why = undefined;
           break;
         }
-        on.event(event.name, JSON.parse(event.data));
+        tell(on, event);
       }
     } catch (error) {
       if (error instanceof Refused) throw error;
@@ -72,6 +72,15 @@ export async function follow(url, headers, on, signal) {
       await pause(wait * (0.75 + Math.random() / 2));
       wait = Math.min(wait * 2, LATEST_MS);
     }
+  }
+}
+
+/** A fault in what shows an event is no fault of the connection. */
+function tell(on, event) {
+  try {
+    on.event(event.name, JSON.parse(event.data));
+  } catch (error) {
+    reportError(error);
   }
 }
 
