@@ -9,8 +9,8 @@ key=lk_devdevdevdev_notasecretnotasecretnotasecretnotasecret
 address=127.0.0.1:${PORT:-18999}
 
 scripts/clients.sh
-cargo build --locked --release --bin lanekeeper
-LANEKEEPER__API__LISTEN=$address "$target/release/lanekeeper" dev >/dev/null &
+cargo build --locked --bin lanekeeper
+LANEKEEPER__API__LISTEN=$address "$target/debug/lanekeeper" dev >/dev/null &
 dev=$!
 trap 'kill "$dev" 2>/dev/null || true' EXIT
 for _ in {1..100}; do

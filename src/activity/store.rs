@@ -40,7 +40,7 @@ pub struct Reading {
 #[derive(Debug)]
 pub enum Store {
     /// In Redis.
-    Redis(RedisSeconds),
+    Redis(Box<RedisSeconds>),
     /// In this process.
     Memory(MemorySeconds),
 }

@@ -5,7 +5,7 @@ mod auth;
 mod body;
 mod error;
 mod gather;
-pub mod lanes;
+mod lanes;
 mod limits;
 mod openapi;
 mod outbox;

@@ -58,12 +58,6 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         shutdown.soft.clone(),
     );
     keepers.spawn(async move { keys::keep(ring, &pool, stop).await });
-    let seconds = super::lanes::seconds(&settings)?;
-    keepers.spawn(activity::report(
-        telemetry.tally().clone(),
-        Arc::clone(&seconds),
-        shutdown.soft.clone(),
-    ));
     let life = settings.api.idempotency_life;
     keepers.spawn(forget_old(
         beside.pool().clone(),
@@ -71,13 +65,9 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         shutdown.soft.clone(),
     ));
 
-    let watches = Watches::new(super::lanes::sources(
-        &settings,
-        Arc::clone(&memory.directory),
-        HeldStore::Postgres(beside.clone()),
-        seconds,
-        &telemetry,
-    )?);
+    let counted = CancellationToken::new();
+    let seconds = super::lanes::tell(&settings, &telemetry, &mut keepers, &counted)?;
+    let watches = watches(&settings, &memory, beside, seconds, &telemetry)?;
     let app = Arc::new(app(
         &settings,
         &memory,
@@ -86,7 +76,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
             keys,
             meter,
             outbox,
-            watches: Arc::new(watches),
+            watches,
             telemetry,
             stop: shutdown.soft.clone(),
         },
@@ -120,6 +110,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         shutdown.soft.cancel();
         serving.await;
     }
+    counted.cancel();
     leave(app, &shutdown).await;
     let kept = async { while keepers.join_next().await.is_some() {} };
     let _ = timeout_at(Instant::now() + LEAVE_WITHIN, kept).await;
@@ -138,6 +129,19 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
 async fn bind(address: std::net::SocketAddr, variable: &str) -> anyhow::Result<TcpListener> {
     let bound = TcpListener::bind(address).await;
     bound.with_context(|| format!("cannot listen on {address}: choose another one by {variable}"))
+}
+
+fn watches(
+    settings: &Settings,
+    memory: &Memory,
+    beside: &Database,
+    seconds: Arc<activity::Store>,
+    telemetry: &Telemetry,
+) -> anyhow::Result<Arc<Watches>> {
+    let directory = Arc::clone(&memory.directory);
+    let held = HeldStore::Postgres(beside.clone());
+    let sources = super::lanes::sources(settings, directory, held, seconds, telemetry)?;
+    Ok(Arc::new(Watches::new(sources)))
 }
 
 struct Parts {

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::tables::output::print;
 use super::{escape, values};
 use crate::accounts::{self, Directory};
-use crate::activity::{RedisSeconds, Store};
+use crate::activity::{RedisSeconds, Store, report};
 use crate::clock::SystemClock;
 use crate::domain::{AccountId, MeterMode};
 use crate::overview::{AmqpDepths, Depths, HeldStore, History, LanesView, Sources};
@@ -70,13 +71,15 @@ pub async fn run(settings: Settings, args: Args) -> anyhow::Result<ExitCode> {
     let telemetry = Telemetry::unexported();
     let store = seconds(&settings)?;
     let sources = sources(&settings, directory, held, Arc::clone(&store), &telemetry)?;
+    // Redis, the broker, and a database if there is one.
+    let asked = 2 + usize::from(settings.database.is_some());
     let mut history = History::default();
     loop {
         // Whether counts could be written, and the time by Redis's clock.
         let _ = store.leave(store.now_ms() / 1_000, &[]).await;
         let look = sources.look(&args.account, &mut history).await;
-        if look.lanes.missing.len() == NOTHING_KNOWN && !args.watch {
-            super::complain("neither Redis nor the broker nor the database answers");
+        if look.lanes.missing.len() == asked && !args.watch {
+            super::complain("nothing of it answers: neither Redis nor the broker nor a database");
             return Ok(ExitCode::FAILURE);
         }
         print(&text(&look.lanes, &args)?)?;
@@ -86,9 +89,6 @@ pub async fn run(settings: Settings, args: Args) -> anyhow::Result<ExitCode> {
         sleep(Duration::from_secs(1)).await;
     }
 }
-
-/// So many sources there are.
-const NOTHING_KNOWN: usize = 3;
 
 fn text(lanes: &LanesView, args: &Args) -> anyhow::Result<String> {
     if args.json {
@@ -125,9 +125,25 @@ async fn accounts_of(
 ///
 /// # Errors
 /// When the URL of Redis cannot be used.
-pub(super) fn seconds(settings: &Settings) -> anyhow::Result<Arc<Store>> {
+fn seconds(settings: &Settings) -> anyhow::Result<Arc<Store>> {
     let redis = RedisSeconds::open(&settings.redis).context("redis.url cannot be used")?;
-    Ok(Arc::new(Store::Redis(redis)))
+    Ok(Arc::new(Store::Redis(Box::new(redis))))
+}
+
+/// Tells all others what this process counts, until `counted`.
+///
+/// # Errors
+/// When the URL of Redis cannot be used.
+pub(super) fn tell(
+    settings: &Settings,
+    telemetry: &Telemetry,
+    keepers: &mut JoinSet<()>,
+    counted: &CancellationToken,
+) -> anyhow::Result<Arc<Store>> {
+    let seconds = seconds(settings)?;
+    let (tally, counted) = (telemetry.tally().clone(), counted.clone());
+    keepers.spawn(report(tally, Arc::clone(&seconds), counted));
+    Ok(seconds)
 }
 
 /// What is shown of lanes where there are services.
@@ -146,7 +162,7 @@ pub(super) fn sources(
         directory,
         store,
         held,
-        depths: Depths::Amqp(broker),
+        depths: Depths::Amqp(Box::new(broker)),
         clock: Arc::new(SystemClock),
         mode: mode_of(telemetry),
     })

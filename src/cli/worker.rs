@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::records::{Memory, migration_failure};
-use crate::activity::{self, Tally};
+use crate::activity::Tally;
 use crate::carrier::AnyCarrier;
 use crate::clock::SystemClock;
 use crate::dispatch::ports::{Broker as _, Records as _};
@@ -63,11 +63,8 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         }
     }
     let mut keepers = memory.keep(&settings, Arc::clone(&broker), &telemetry, &shutdown.soft);
-    keepers.spawn(activity::report(
-        telemetry.tally().clone(),
-        super::lanes::seconds(&settings)?,
-        shutdown.soft.clone(),
-    ));
+    let counted = CancellationToken::new();
+    super::lanes::tell(&settings, &telemetry, &mut keepers, &counted)?;
     let pipeline = pipeline(
         &settings,
         &memory,
@@ -91,6 +88,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         shutdown.soft.cancel();
         running.await;
     }
+    counted.cancel();
     let leave_by = leave_by(&shutdown);
     let kept = async { while keepers.join_next().await.is_some() {} };
     let _ = timeout_at(leave_by, kept).await;

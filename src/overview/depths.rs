@@ -26,7 +26,7 @@ const NOT_FOUND: u16 = 404;
 #[derive(Debug)]
 pub enum Depths {
     /// A broker.
-    Amqp(AmqpDepths),
+    Amqp(Box<AmqpDepths>),
     /// The queues in this process.
     Embedded(EmbeddedQueues),
 }

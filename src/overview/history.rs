@@ -84,14 +84,15 @@ impl History {
         let Some(last) = self.last else {
             return Vec::new();
         };
-        let view = |at| view(at, self.seconds.get(&at).copied().unwrap_or_default());
+        let nothing = Second::default();
+        let view = |at| view(at, self.seconds.get(&at).unwrap_or(&nothing));
         (last.saturating_sub(seconds - 1)..=last)
             .map(view)
             .collect()
     }
 }
 
-fn view(at: u64, second: Second) -> SecondView {
+fn view(at: u64, second: &Second) -> SecondView {
     let lane = |lane| lane_view(second.lane(lane));
     SecondView {
         second: at,

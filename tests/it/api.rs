@@ -2,5 +2,6 @@
 
 mod idempotency;
 mod lanes;
+mod lanes_command;
 mod page;
 mod sending;

@@ -72,8 +72,8 @@ impl Watches {
         }
         let (sender, newest) = watch::channel(None);
         watched.insert(account.clone(), newest.clone());
-        let (watches, account) = (Arc::clone(self), account.clone());
-        tokio::spawn(async move { watches.look_on(account, sender).await });
+        let (looker, account) = (Arc::clone(self), account.clone());
+        tokio::spawn(async move { looker.look_on(account, sender).await });
         newest
     }
 
