@@ -10,11 +10,12 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::answer::{Accepted, error_of, replayed, with_rate};
-use super::desk::{No, Taken};
+use super::desk::{No, Settled, Taken};
 use super::first_answers::{FirstAnswer, FirstAnswers, Known};
 use super::key::{IdempotencyKey, derived_id, random_id};
 use super::request::{Given, Message, MessageRequest};
 use crate::accounts::keys::KeyScope;
+use crate::activity::Count;
 use crate::api::app::App;
 use crate::api::auth::Caller;
 use crate::api::body::JsonBytes;
@@ -157,7 +158,7 @@ fn channel_of(path: &PathParams) -> ApiResult<Channel> {
 
 async fn send(app: Arc<App>, job: Arc<Job>, digest: Option<Digest>) -> Response {
     let Some(digest) = digest else {
-        let (settled, rate) = app.desk.send(Arc::clone(&job), false).await;
+        let (settled, rate) = take(&app, &job, false).await;
         return with_rate(told(&app, settled, &job, app.clock.now()), rate);
     };
     match app
@@ -184,8 +185,30 @@ async fn send(app: Arc<App>, job: Arc<Job>, digest: Option<Digest>) -> Response 
     }
 }
 
+/// Takes a message as far as it goes, and counts it for those who watch its account.
+async fn take(app: &App, job: &Arc<Job>, may_be_known: bool) -> Settled {
+    let (settled, rate) = app.desk.send(Arc::clone(job), may_be_known).await;
+    if let Some(what) = counted(&settled) {
+        let tally = app.telemetry.tally();
+        tally.add(&job.head.account, job.lane(), what, 1);
+    }
+    (settled, rate)
+}
+
+/// What counts here; what was queued counts when a worker has sent it.
+fn counted(settled: &Result<Taken, No>) -> Option<Count> {
+    match settled {
+        Ok(Taken::Waits { .. }) => Some(Count::Deferred),
+        Err(No::Shed { limit, .. }) => Some(Count::Shed(*limit)),
+        Err(No::Refused { outcome, .. }) => Count::of_end(*outcome),
+        Err(No::UnknownAccount | No::AccountPaused | No::Capped { .. }) => Some(Count::Refused),
+        Ok(Taken::Queued | Taken::Before)
+        | Err(No::Unrecorded(_) | No::NotPublished(_) | No::Unknown) => None,
+    }
+}
+
 async fn send_keyed(app: &App, job: &Arc<Job>, digest: Digest, is_first: bool) -> Response {
-    let (settled, rate) = app.desk.send(Arc::clone(job), true).await;
+    let (settled, rate) = take(app, job, true).await;
     let now = app.clock.now();
     let first_answers = app.desk.first_answers();
     match &settled {

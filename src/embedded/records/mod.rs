@@ -2,6 +2,7 @@
 
 mod batches;
 mod ends;
+mod held;
 mod holds;
 mod opt_outs;
 
