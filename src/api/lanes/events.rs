@@ -23,6 +23,7 @@ use crate::api::reply::ErrorEnvelope;
     get,
     path = "/api/v1/lanes/events",
     tag = "lanes",
+    operation_id = "watchLanes",
     security(("api_key" = [])),
     responses(
         (status = 200, description = "The stream", content_type = "text/event-stream", body = String),

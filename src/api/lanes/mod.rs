@@ -31,6 +31,7 @@ use crate::overview::LanesView;
     get,
     path = "/api/v1/lanes",
     tag = "lanes",
+    operation_id = "showLanes",
     security(("api_key" = [])),
     responses(
         (status = 200, description = "How the lanes stand", body = Envelope<LanesView>),
