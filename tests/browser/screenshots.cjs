@@ -24,12 +24,11 @@ async function send(priority) {
   await response.arrayBuffer();
 }
 
-/** Offers messages evenly until the signal is aborted; the campaign pauses for a while. */
+/** Offers messages evenly until the signal is aborted. */
 async function offer(signal) {
   for (let tick = 0; !signal.aborted; tick += 1) {
     const next = pause(20);
-    const second = Math.floor(tick / 50);
-    const sends = second >= 15 && second < 25 ? [] : Array(5).fill("low");
+    const sends = Array(5).fill("low");
     if ((tick * 15) % 50 < 15) sends.push("high");
     await Promise.all([next, ...sends.map(send)]);
   }
