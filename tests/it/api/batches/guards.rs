@@ -107,7 +107,7 @@ async fn what_is_too_large_is_told_so_and_nothing_is_kept() {
         config.set("API__BATCH_MAX_MIB", 1)
     })
     .await;
-    let rows = lines(40_000);
+    let rows = lines(60_000);
     assert!(rows.len() > 2 << 20);
     let declared = desk.upload("batch_id=large", LINES, rows.clone()).await;
     assert_eq!(brief(&declared), (413, "PAYLOAD_TOO_LARGE"));
