@@ -17,6 +17,7 @@ mod seal;
 pub mod send;
 mod server;
 mod store;
+mod wrong;
 
 pub use app::App;
 pub use auth::Caller;
