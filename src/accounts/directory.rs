@@ -51,6 +51,20 @@ impl Directory {
         current.policy(account).cloned()
     }
 
+    /// Changes an account's policy in a directory that follows no tables; `None` where such accounts
+    /// are refused. It holds until the process ends.
+    pub fn change<T>(
+        &self,
+        account: &AccountId,
+        change: impl FnOnce(&mut AccountPolicy) -> T,
+    ) -> Option<T> {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut policy = AccountPolicy::clone(current.policy(account)?);
+        let done = change(&mut policy);
+        *current = Arc::new(current.with(account, policy));
+        Some(done)
+    }
+
     /// Whether it may be decided by: the tables have been read at least once, or there are none.
     #[must_use]
     pub fn is_loaded(&self) -> bool {
@@ -93,7 +107,7 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Lane;
+    use crate::domain::{Budget, Ceilings, Lane, Reserve};
 
     fn directory(accounts: &str) -> Directory {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -120,6 +134,17 @@ mod tests {
         assert_eq!(of("Acme"), Some((10, 8)));
         assert_eq!(of("quiet"), Some((100, 50)));
         assert_eq!(of("acme"), Some((100, 80)));
+    }
+
+    #[test]
+    fn a_change_concerns_one_account_alone() {
+        let directory = directory("");
+        let [one, other] = ["acme", "other"].map(|id| AccountId::parse(id).unwrap());
+        let ceilings = Ceilings::of(Budget::per_second(7).unwrap(), Reserve::percent(0).unwrap());
+        let changed = directory.change(&one, |policy| policy.ceilings = ceilings);
+        assert_eq!(changed, Some(()));
+        assert_eq!(both(directory.policy(&one)), Some((7, 7)));
+        assert_eq!(both(directory.policy(&other)), Some((100, 80)));
     }
 
     #[test]

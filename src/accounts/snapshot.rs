@@ -45,7 +45,7 @@ impl Base {
 }
 
 /// Every account's policy, worked out once.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Snapshot {
     known: HashMap<AccountId, Arc<AccountPolicy>>,
     others: Option<Arc<AccountPolicy>>,
@@ -89,6 +89,13 @@ impl Snapshot {
 
     pub(super) fn policy(&self, account: &AccountId) -> Option<&Arc<AccountPolicy>> {
         self.known.get(account).or(self.others.as_ref())
+    }
+
+    /// The same with another policy for one account.
+    pub(super) fn with(&self, account: &AccountId, policy: AccountPolicy) -> Self {
+        let mut changed = self.clone();
+        changed.known.insert(account.clone(), Arc::new(policy));
+        changed
     }
 
     pub(super) fn version(&self) -> Option<i64> {

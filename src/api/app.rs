@@ -6,8 +6,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::batches::BatchDesk;
+use super::lanes::Watches;
 use super::limits::RequestLimits;
 use super::outbox::AnyOutbox;
+use super::page::PageDoor;
 use super::send::Desk;
 use super::store::Store;
 use crate::accounts::Directory;
@@ -36,6 +38,10 @@ pub struct App {
     pub store: Store,
     /// How many requests a key may make.
     pub limits: RequestLimits,
+    /// Looks at lanes, for those who watch them.
+    pub lanes: Arc<Watches>,
+    /// Who may look without a key.
+    pub page: PageDoor,
     /// Sends single messages.
     pub desk: Arc<Desk>,
     /// Takes batches.

@@ -21,6 +21,11 @@ use super::send::ChannelName;
     tags(
         (name = "messages", description = "Single messages"),
         (name = "batches", description = "Many messages with one request"),
+        (name = "compliance", description = "When recipients may be written to"),
+        (name = "suppressions", description = "Who must not be written to, and what recipients reply"),
+        (name = "frequency caps", description = "How often one recipient may be written to"),
+        (name = "lanes", description = "How the lanes stand"),
+        (name = "holds", description = "Pause, resume, cancel"),
     ),
 )]
 struct Base;

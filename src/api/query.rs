@@ -1,6 +1,6 @@
-//! Parameters of the query string and of the path.
+//! Parameters of the query string.
 
-use axum::extract::{FromRequestParts, RawPathParams};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
@@ -42,40 +42,6 @@ fn told(text: &str) -> ApiError {
         (_, Some((name, rest))) => (name, wrong(rest)),
     };
     ApiError::validation(wrong.name.as_deref().unwrap_or(name), None, wrong.expected)
-}
-
-/// Parameters of the path.
-#[derive(Debug)]
-pub struct PathParameters(RawPathParams);
-
-impl PathParameters {
-    /// One of them, percent-decoded.
-    ///
-    /// # Errors
-    /// When it is not there.
-    pub fn get(&self, name: &str) -> ApiResult<String> {
-        path_parameter(&self.0, name)
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for PathParameters {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
-        let found = RawPathParams::from_request_parts(parts, state).await;
-        let wrong = |_| ApiError::validation("path", None, "expected UTF-8, percent-encoded");
-        found.map(Self).map_err(wrong)
-    }
-}
-
-/// One parameter of the path, percent-decoded.
-///
-/// # Errors
-/// When it is not UTF-8, or not there.
-pub(super) fn path_parameter(params: &RawPathParams, name: &str) -> ApiResult<String> {
-    let found = params.iter().find(|(known, _)| *known == name);
-    let (_, value) = found.ok_or_else(|| ApiError::validation(name, None, "expected a value"))?;
-    Ok(value.to_owned())
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! `lanekeeper explain`: what became of a job and why, or what would become of one now.
 
 mod dry_run;
-mod expiry;
-mod judge;
 mod show;
 mod story;
 
@@ -11,14 +9,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use jiff::Timestamp;
-use sqlx::{Connection as _, PgConnection};
+use sqlx::Connection as _;
 
 use super::{escape, values};
 use crate::clock::SystemClock;
 use crate::dispatch::ports::Clock as _;
 use crate::domain::{AccountId, JobId, Region};
-use crate::ledger::{self, Waiting};
+use crate::ledger;
 use crate::postgres;
 use crate::settings::{self, Settings};
 
@@ -123,27 +120,11 @@ async fn look_up(
     let mut connection = postgres::connect(database).await?;
     let account = account.map(AccountId::as_str);
     // First what waits: a job that ends meanwhile is then found in both places, and not in none.
-    let waiting = waiting(&mut connection, id, account, region).await?;
+    let waiting = ledger::waiting(&mut connection, id.as_str(), account).await?;
     let ends = ledger::entries(&mut connection, id.as_str(), account).await?;
     // All there was to ask has been answered.
     let _ = connection.close().await;
-    Ok(Story::of(id, ends, waiting))
-}
-
-/// The jobs that wait, each with the instant at which it becomes worthless.
-async fn waiting(
-    connection: &mut PgConnection,
-    id: &JobId,
-    account: Option<&str>,
-    region: Option<Region>,
-) -> Result<Vec<(Waiting, Option<Timestamp>)>, sqlx::Error> {
-    // So that both questions see the same rows.
-    let same = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-    let mut transaction = connection.begin_with(same).await?;
-    let waiting = ledger::waiting(&mut transaction, id.as_str(), account).await?;
-    let expiry = expiry::of_waiting(&mut transaction, id.as_str(), account, region).await?;
-    transaction.commit().await?;
-    Ok(waiting.into_iter().zip(expiry).collect())
+    Ok(Story::of(id, ends, waiting, region))
 }
 
 /// Writes to standard output. Whoever has closed it wants no more.

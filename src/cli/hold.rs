@@ -12,7 +12,7 @@ use super::tables::problem::Problem;
 use super::tables::session::{self, Session};
 use super::tables::values::id;
 use super::values::account;
-use crate::accounts::tables::holds::{self, HoldRecord, HoldTarget};
+use crate::accounts::tables::holds::{self, HoldRecord, HoldTarget, Lifted};
 use crate::accounts::{HoldKind, hold_name};
 use crate::dispatch::ports::Hold;
 use crate::domain::AccountId;
@@ -149,6 +149,8 @@ pub(super) struct HoldLine<'a> {
     hold: &'static str,
     reason: Option<&'a str>,
     since: String,
+    /// The API key that made it; null: an operator did.
+    by_key: Option<&'a str>,
 }
 
 impl<'a> From<&'a HoldRecord> for HoldLine<'a> {
@@ -160,6 +162,7 @@ impl<'a> From<&'a HoldRecord> for HoldLine<'a> {
             hold: hold_name(record.hold),
             reason: record.reason.as_deref(),
             since: record.since.to_string(),
+            by_key: record.by_key.as_deref(),
         }
     }
 }
@@ -230,7 +233,7 @@ async fn put(
 ) -> Result<u8, Problem> {
     let on = on.target()?;
     let mut transaction = session.connection.begin().await?;
-    let before = holds::put(&mut transaction, &on, hold, reason.as_deref()).await?;
+    let before = holds::put(&mut transaction, &on, hold, reason.as_deref(), None).await?;
     transaction.commit().await?;
     if before > Some(hold) {
         return Err(Problem::Usage(format!(
@@ -252,19 +255,19 @@ async fn lift(session: &mut Session, args: ResumeArgs) -> Result<u8, Problem> {
         Hold::Paused
     };
     let mut transaction = session.connection.begin().await?;
-    let before = holds::lift(&mut transaction, &on, gravest).await?;
+    let lifted = holds::lift(&mut transaction, &on, gravest, None).await?;
     transaction.commit().await?;
-    if before > Some(gravest) {
-        return Err(Problem::Usage(format!(
-            "{} is cancelled, not paused; give --cancelled to lift that: jobs that have ended stay \
-             so, and new ones go out",
-            in_words(&on)
-        )));
-    }
-    let words = match before {
-        None => "was not paused",
-        Some(Hold::Paused) => "goes on",
-        Some(Hold::Cancelled) => "is cancelled no longer",
+    let (before, words) = match lifted {
+        Lifted::NotHeld => (None, "was not paused"),
+        Lifted::Lifted(Hold::Paused) => (Some(Hold::Paused), "goes on"),
+        Lifted::Lifted(Hold::Cancelled) => (Some(Hold::Cancelled), "is cancelled no longer"),
+        Lifted::Graver(_) | Lifted::Operators(_) => {
+            return Err(Problem::Usage(format!(
+                "{} is cancelled, not paused; give --cancelled to lift that: jobs that have ended \
+                 stay so, and new ones go out",
+                in_words(&on)
+            )));
+        }
     };
     tell(&on, before, None, words, args.json)
 }

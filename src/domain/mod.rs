@@ -9,6 +9,7 @@
 mod budget;
 mod event;
 mod headers;
+mod inbound;
 mod job;
 mod outcome;
 mod phone;
@@ -18,6 +19,7 @@ mod verdict;
 pub use budget::{Budget, BudgetError, Ceilings, Reserve};
 pub use event::OutcomeEvent;
 pub use headers::JobHeaders;
+pub use inbound::Wish;
 pub use job::{Content, Decoded, Job, JobHead, Payload};
 pub use lanekeeper_client::{
     AccountId, AddressError, Channel, Hint, IdError, JobId, Lane, LaneHints, LaneRule, Origin,

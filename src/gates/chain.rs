@@ -142,7 +142,7 @@ fn quiet_hours(case: Case<'_>) -> Option<TurnedAway> {
     };
     let window = windows.get(job.channel)?;
     let number = job.channel.is_phone().then_some(&*job.to);
-    let zones = zones_of_recipient(job.recipient_zone.as_ref(), number, zone);
+    let (_, zones) = zones_of_recipient(job.recipient_zone.as_ref(), number, zone);
     let blocked = check(window, zones, case.now).err()?;
     Some(match (action, blocked.next_allowed_at) {
         (QuietAction::Defer, Some(due)) if case.facts.is_some() => {

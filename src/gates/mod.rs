@@ -2,6 +2,8 @@
 
 mod chain;
 pub mod phone_zones;
+mod quiet_details;
 pub mod quiet_hours;
 
 pub use chain::{Case, Gate, TurnedAway, turned_away};
+pub use quiet_details::{QuietDetails, QuietReason, Receiver, preview, quiet_details};

@@ -4,11 +4,14 @@
 //! a recipient ([`zones_of_recipient`]) are the one that its job names, else those of its number,
 //! else the account's. Where there are several, all of them must allow.
 //!
+//! [`explain`] says the same for those who ask, and which of the zones decided.
+//!
 //! Nothing here looks at a clock: the instant is passed in.
 
-use jiff::{Timestamp, ToSpan, tz::TimeZone};
+use jiff::{Timestamp, tz::TimeZone};
 
 mod channel_windows;
+mod explain;
 mod opening;
 mod recipient;
 mod window;
@@ -22,7 +25,8 @@ mod test_support;
 mod tests;
 
 pub use channel_windows::ChannelWindows;
-pub use recipient::zones_of_recipient;
+pub use explain::{Explained, explain};
+pub use recipient::{ZoneSource, zones_of_recipient};
 pub use window::{SendWindow, WindowError};
 pub use zone::{ZoneError, parse_zone};
 
@@ -48,7 +52,7 @@ pub fn check(window: SendWindow, zones: &[TimeZone], now: Timestamp) -> Result<(
         return Ok(());
     }
     Err(Blocked {
-        next_allowed_at: next_common_opening(window, zones, now),
+        next_allowed_at: explain::last_to_open(window, zones, now).map(|(_, at)| at),
     })
 }
 
@@ -57,22 +61,4 @@ fn closed_zone(window: SendWindow, zones: &[TimeZone], at: Timestamp) -> Option<
     zones
         .iter()
         .find(|zone| !opening::is_open(window, zone, at))
-}
-
-/// Goes from instant to instant at which a zone that is still closed may open. No allowed instant is
-/// stepped over, because each step passes only time in which one zone is closed.
-fn next_common_opening(
-    window: SendWindow,
-    zones: &[TimeZone],
-    now: Timestamp,
-) -> Option<Timestamp> {
-    let horizon = now.checked_add((24 * HORIZON_DAYS).hours()).ok()?;
-    let mut at = now;
-    while at <= horizon {
-        let Some(closed) = closed_zone(window, zones, at) else {
-            return Some(at);
-        };
-        at = opening::may_open_at(window, closed, at)?;
-    }
-    None
 }

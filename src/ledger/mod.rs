@@ -3,6 +3,7 @@
 
 mod batch;
 mod maintenance;
+mod page;
 mod partitions;
 mod read;
 mod recipient;
@@ -12,8 +13,9 @@ mod write;
 
 pub use batch::{BatchEnd, batch_ends};
 pub use maintenance::{Maintenance, maintain};
+pub use page::{LOOKED_AT, NEWEST, Page, Place, Wanted, page};
 pub use partitions::{Maintained, Obstacle};
 pub use read::{Entry, Waiting, entries, waiting};
 pub use recipient::RecipientForm;
-pub use trace::{Answer, Gate, Step, trace};
+pub use trace::{Answer, Gate, Step, trace, trace_of_admitted, trace_of_waiting};
 pub use write::write;

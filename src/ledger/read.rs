@@ -1,6 +1,15 @@
 //! What is written down about a job: how it ended, and whether it waits.
 
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
 use sqlx::PgConnection;
+
+use super::recipient::RecipientForm;
+use crate::dispatch::ports::Ended;
+use crate::domain::{Decoded, Job, Region};
+use crate::intake::decode::decode;
 
 /// One end of a job. Instants are in milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,6 +18,7 @@ use sqlx::PgConnection;
     reason = "the columns of the ledger, which its migration explains"
 )]
 pub struct Entry {
+    pub id: String,
     pub account_id: String,
     pub lane: String,
     pub lane_rule: String,
@@ -33,6 +43,45 @@ pub struct Entry {
     pub next_allowed_ms: Option<i64>,
 }
 
+impl Entry {
+    /// The row of a job that has ended, its recipient in that form.
+    #[must_use]
+    pub fn of(ended: &Ended, form: &RecipientForm) -> Self {
+        let head = &ended.head;
+        let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
+        let name = |name: &Option<Arc<str>>| name.as_deref().map(str::to_owned);
+        let count = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+        let reason = ended.outcome.reason();
+        let recipient = ended.recipient.as_deref();
+        let admission = ended.admission;
+        Self {
+            id: head.id.to_string(),
+            account_id: head.account.to_string(),
+            lane: head.lane.as_str().to_owned(),
+            lane_rule: head.lane_rule.as_str().to_owned(),
+            origin: head.origin.map(|origin| origin.as_str().to_owned()),
+            campaign_id: text(&head.campaign_id),
+            journey_id: text(&head.journey_id),
+            batch_id: text(&head.batch_id),
+            channel: head.channel.to_string(),
+            recipient: recipient.and_then(|recipient| form.keep(&head.account, recipient)),
+            outcome: ended.outcome.as_str().to_owned(),
+            reason: (!reason.is_empty()).then(|| reason.to_owned()),
+            detail: ended.detail.as_deref().map(str::to_owned),
+            carrier: name(&ended.carrier),
+            carrier_ref: name(&ended.carrier_ref),
+            attempts: count(ended.attempts),
+            sheds: count(ended.sheds),
+            admitted_as: admission.map(|admission| count(admission.count)),
+            meter: admission.map(|admission| admission.mode.as_str().to_owned()),
+            enqueued_ms: head.enqueued_at.map(Timestamp::as_millisecond),
+            admitted_ms: admission.map(|admission| admission.at.as_millisecond()),
+            settled_ms: ended.settled_at.as_millisecond(),
+            next_allowed_ms: ended.next_allowed_at.map(Timestamp::as_millisecond),
+        }
+    }
+}
+
 /// The ends of all jobs of that id, or of the account's alone, the oldest first. There is one for
 /// each account, and one more for each later day on which an end was told anew and nobody knew of
 /// the first.
@@ -47,7 +96,7 @@ pub async fn entries(
     let entries = sqlx::query_as!(
         Entry,
         r#"
-        SELECT account_id, lane, lane_rule, origin, campaign_id, journey_id, batch_id, channel,
+        SELECT id, account_id, lane, lane_rule, origin, campaign_id, journey_id, batch_id, channel,
             recipient, outcome, reason, detail, carrier, carrier_ref, attempts, sheds, admitted_as,
             meter,
             floor(extract(epoch FROM enqueued_at) * 1000)::bigint AS enqueued_ms,
@@ -65,7 +114,7 @@ pub async fn entries(
 }
 
 /// A job that waits. Instants are in milliseconds since the Unix epoch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[expect(
     missing_docs,
     reason = "the columns of the table, which its migration explains"
@@ -81,8 +130,32 @@ pub struct Waiting {
     pub campaign_id: Option<String>,
     pub journey_id: Option<String>,
     pub batch_id: Option<String>,
+    /// The message, byte for byte as it came.
+    pub job: Vec<u8>,
     /// Holds on what the job belongs to, such as `campaign spring: paused`.
     pub holds: Vec<String>,
+}
+
+/// Without the message, which holds a recipient and a body.
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting")
+            .field("account_id", &self.account_id)
+            .field("reason", &self.reason)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Waiting {
+    /// The job, read as a worker will read it: what the row does not say, its message does. `None`
+    /// where it will be refused.
+    #[must_use]
+    pub fn decoded(&self, default_region: Option<Region>) -> Option<Box<Job>> {
+        match decode(self.job.clone().into(), default_region).decoded {
+            Decoded::Job(job) => Some(job),
+            Decoded::Invalid { .. } | Decoded::Undecodable { .. } => None,
+        }
+    }
 }
 
 /// The jobs of that id that wait, or those of the account alone, in the order in which they came.
@@ -97,7 +170,7 @@ pub async fn waiting(
     let waiting = sqlx::query_as!(
         Waiting,
         r#"
-        SELECT account_id, lane, reason, attempts, sheds, campaign_id, journey_id, batch_id,
+        SELECT account_id, lane, reason, attempts, sheds, campaign_id, journey_id, batch_id, job,
             floor(extract(epoch FROM due_at) * 1000)::bigint AS due_ms,
             floor(extract(epoch FROM since) * 1000)::bigint AS "since_ms!",
             ARRAY(

@@ -68,6 +68,8 @@ pub enum Answer {
     Passed,
     /// The job went no further.
     Stopped,
+    /// The job has to wait here, and is asked about again afterwards.
+    Waits,
     /// The job did not come so far.
     NotAsked,
     /// Nobody has written down whether it was asked.
@@ -81,6 +83,7 @@ impl Answer {
         match self {
             Self::Passed => "passed",
             Self::Stopped => "stopped",
+            Self::Waits => "waits",
             Self::NotAsked => "not_asked",
             Self::Unknown => "unknown",
         }
@@ -96,25 +99,47 @@ pub fn trace(outcome: &str, reason: Option<&str>, admitted: bool) -> Vec<Step> {
     match (outcome, reason) {
         ("dispatched" | "failed", _) => every(Answer::Passed),
         ("expired", _) => expired(admitted),
-        ("cancelled", _) => stopped_at(Gate::Holds),
-        ("refused", Some("unknown_account")) => stopped_at(Gate::Account),
-        ("refused", Some("opted_out")) => stopped_at(Gate::Suppression),
-        ("refused", Some("quiet_hours")) => stopped_at(Gate::QuietHours),
-        ("refused", Some("frequency_cap")) => stopped_at(Gate::FrequencyCaps),
-        ("refused", Some(reason)) if reason.starts_with("invalid_") => stopped_at(Gate::Fields),
+        ("cancelled", _) => ended_at(Gate::Holds, Answer::Stopped),
+        ("refused", Some("unknown_account")) => ended_at(Gate::Account, Answer::Stopped),
+        ("refused", Some("opted_out")) => ended_at(Gate::Suppression, Answer::Stopped),
+        ("refused", Some("quiet_hours")) => ended_at(Gate::QuietHours, Answer::Stopped),
+        ("refused", Some("frequency_cap")) => ended_at(Gate::FrequencyCaps, Answer::Stopped),
+        ("refused", Some(reason)) if reason.starts_with("invalid_") => {
+            ended_at(Gate::Fields, Answer::Stopped)
+        }
         // Written by a newer version.
         _ => every(Answer::Unknown),
     }
+}
+
+/// The gates' answers to a job that waits for this reason.
+#[must_use]
+pub fn trace_of_waiting(reason: &str) -> Vec<Step> {
+    match reason {
+        "paused" => ended_at(Gate::Holds, Answer::Waits),
+        "not_before" => ended_at(Gate::NotBefore, Answer::Waits),
+        "quiet_hours" => ended_at(Gate::QuietHours, Answer::Waits),
+        "number" | "service" => ended_at(Gate::Ceilings, Answer::Waits),
+        // It was tried, and its carrier wants to be asked again later.
+        "retry_after" => every(Answer::Passed),
+        _ => every(Answer::Unknown),
+    }
+}
+
+/// The gates' answers to a job that an API server has let in: workers ask the first of them again.
+#[must_use]
+pub fn trace_of_admitted() -> Vec<Step> {
+    every(Answer::Passed)
 }
 
 fn every(answer: Answer) -> Vec<Step> {
     Gate::ALL.into_iter().map(|gate| (gate, answer)).collect()
 }
 
-fn stopped_at(end: Gate) -> Vec<Step> {
+fn ended_at(end: Gate, how: Answer) -> Vec<Step> {
     let answer = |gate: Gate| match (gate as usize).cmp(&(end as usize)) {
         std::cmp::Ordering::Less => Answer::Passed,
-        std::cmp::Ordering::Equal => Answer::Stopped,
+        std::cmp::Ordering::Equal => how,
         std::cmp::Ordering::Greater => Answer::NotAsked,
     };
     let steps = Gate::ALL.into_iter();
@@ -145,6 +170,7 @@ mod tests {
         let letter = |(_, answer): &Step| match answer {
             Answer::Passed => 'p',
             Answer::Stopped => 'S',
+            Answer::Waits => 'W',
             Answer::NotAsked => '.',
             Answer::Unknown => '?',
         };
@@ -173,6 +199,24 @@ mod tests {
             assert_eq!(of(outcome, false), expected, "{outcome:?}");
         }
         assert_eq!(of(Outcome::Expired, true), "pSpppppppp");
+    }
+
+    #[test]
+    fn a_job_waits_at_the_gate_of_its_reason() {
+        use crate::dispatch::ports::WaitReason;
+        for reason in WaitReason::ALL {
+            let steps = trace_of_waiting(reason.as_str());
+            let at = steps.iter().find(|step| step.1 == Answer::Waits);
+            let expected = match reason {
+                WaitReason::Paused => Some(Gate::Holds),
+                WaitReason::NotBefore => Some(Gate::NotBefore),
+                WaitReason::QuietHours => Some(Gate::QuietHours),
+                WaitReason::Number | WaitReason::Service => Some(Gate::Ceilings),
+                WaitReason::RetryAfter => None,
+            };
+            assert_eq!(at.map(|step| step.0), expected, "{reason:?}");
+            assert!(steps.iter().all(|step| step.1 != Answer::Unknown));
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The meter of a process, whichever its store.
 
-use super::{Failover, MemoryStore, RedisStore};
-use crate::dispatch::ports::{AccountAnswer, AccountRequest, Conclusion, Meter};
+use super::{ClaimNow, Failover, MemoryStore, RedisStore, Standing, StoreError};
+use crate::dispatch::ports::{AccountAnswer, AccountRequest, Conclusion, JobRequest, Meter};
+use crate::domain::{AccountId, JobId};
 
 /// The meter of a process.
 #[derive(Debug)]
@@ -10,6 +11,34 @@ pub enum AnyMeter {
     Redis(Failover<RedisStore>),
     /// Its counters are in this process: there is no other.
     Memory(Failover<MemoryStore>),
+}
+
+impl AnyMeter {
+    /// What an admission of the job would meet; see [`Failover::look`].
+    ///
+    /// # Errors
+    /// When the shared counters do not answer.
+    pub async fn look(
+        &self,
+        account: &AccountId,
+        job: &JobRequest,
+    ) -> Result<Standing, StoreError> {
+        match self {
+            Self::Redis(meter) => meter.look(account, job).await,
+            Self::Memory(meter) => meter.look(account, job).await,
+        }
+    }
+
+    /// How a job stands; see [`Failover::claim`].
+    ///
+    /// # Errors
+    /// When the shared counters do not answer, and nothing is known here.
+    pub async fn claim(&self, account: &AccountId, id: &JobId) -> Result<ClaimNow, StoreError> {
+        match self {
+            Self::Redis(meter) => meter.claim(account, id).await,
+            Self::Memory(meter) => meter.claim(account, id).await,
+        }
+    }
 }
 
 impl Meter for AnyMeter {

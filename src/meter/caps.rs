@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::claims::Moment;
 use super::expiring::Expiring;
+use super::standing::CapNow;
 use crate::dispatch::ports::{CapKey, CapRequest, JobRequest};
 use crate::domain::{AccountId, Capped, JobId};
 
@@ -49,6 +50,18 @@ impl CapBook {
             })
         };
         job.caps.iter().find_map(full)
+    }
+
+    /// How each of a job's caps stands.
+    pub(super) fn look(&self, account: &AccountId, job: &JobRequest, now: Instant) -> Vec<CapNow> {
+        let look = |cap: &CapRequest| {
+            let counted = self.counted(account, cap, now);
+            CapNow {
+                counted: u32::try_from(counted.len()).unwrap_or(u32::MAX),
+                holds_job: counted.iter().any(|(_, id)| *id == job.id),
+            }
+        };
+        job.caps.iter().map(look).collect()
     }
 
     /// Counts a job that passes, by each of its caps that does not count it already.

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::expiring::Expiring;
+use super::standing::ClaimNow;
 use crate::dispatch::ports::{Conclusion, Door, JobRequest, TryId, TryResult};
 use crate::domain::{AccountId, JobId, Limit, SentRecord, Verdict};
 
@@ -52,6 +53,18 @@ impl Standing<'_> {
                 Some(Verdict::Shed(Limit::Claim))
             }
             (Self::Free | Self::Admitted(_) | Self::Unfinished, _) => None,
+        }
+    }
+}
+
+impl From<Standing<'_>> for ClaimNow {
+    fn from(standing: Standing<'_>) -> Self {
+        match standing {
+            Standing::Free => Self::Free,
+            Standing::Admitted(at_ms) => Self::Admitted { at_ms },
+            Standing::InProgress => Self::UnderWay,
+            Standing::Unfinished => Self::Unfinished,
+            Standing::Sent(record) => Self::Sent(record.clone()),
         }
     }
 }

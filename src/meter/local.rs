@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::StoreAnswer;
 use super::caps::CapBook;
 use super::claims::{ClaimBook, Moment, Standing};
 use super::targets::Targets;
+use super::{Standing as StandingNow, StoreAnswer};
 use crate::dispatch::ports::{AccountRequest, Conclusion, Door, JobRequest};
 use crate::domain::{AccountId, Ceilings, Counter, Lane, Limit, Verdict};
 
@@ -257,6 +257,38 @@ impl LocalCounters {
             counter: window.counter(now.instant),
             at_ms: now.wall_ms(),
         }
+    }
+
+    /// What an admission of a job would meet.
+    pub(super) fn look(&self, account: &AccountId, job: &JobRequest, now: Instant) -> StandingNow {
+        let Books {
+            claims,
+            targets,
+            caps,
+        } = &self.books;
+        let window = self.windows.get(account).copied().unwrap_or_default();
+        let counted = |target| targets.counted(account, target, now);
+        StandingNow {
+            claim: claims.standing(account, &job.id, now).into(),
+            caps: caps
+                .as_ref()
+                .map_or_else(Vec::new, |caps| caps.look(account, job, now)),
+            number: job
+                .number
+                .as_ref()
+                .map_or(0, |one| counted((Limit::Number, one))),
+            service: job
+                .service
+                .as_ref()
+                .map_or(0, |one| counted((Limit::Service, one))),
+            account: window.counter(now).count,
+        }
+    }
+
+    /// An account's counter.
+    pub(super) fn counter(&self, account: &AccountId, now: Moment) -> Counter {
+        let window = self.windows.get(account).copied().unwrap_or_default();
+        window.counter(now.instant)
     }
 
     /// Notes how a try ended.

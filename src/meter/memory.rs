@@ -7,8 +7,9 @@ use tokio::time::Instant;
 
 use super::claims::Moment;
 use super::local::LocalCounters;
-use super::{CounterStore, StoreAnswer, StoreError};
-use crate::dispatch::ports::{AccountRequest, Clock, Conclusion};
+use super::{CounterStore, Standing, StoreAnswer, StoreError};
+use crate::dispatch::ports::{AccountRequest, Clock, Conclusion, JobRequest};
+use crate::domain::{AccountId, Counter};
 
 /// So many claims, counts of caps and windows of numbers and services are kept at most. Beyond that
 /// those next to expire give way.
@@ -30,6 +31,13 @@ impl MemoryStore {
             counters: Arc::new(Mutex::new(LocalCounters::new(claim_life, BOUND))),
             clock,
         }
+    }
+
+    /// An account's counter at this moment; nothing is counted.
+    #[must_use]
+    pub fn counter(&self, account: &AccountId) -> Counter {
+        let (counters, now) = self.open();
+        counters.counter(account, now)
     }
 
     fn open(&self) -> (MutexGuard<'_, LocalCounters>, Moment) {
@@ -63,6 +71,11 @@ impl CounterStore for MemoryStore {
             counters.conclude(conclusion, now);
         }
         Ok(())
+    }
+
+    async fn look(&self, account: &AccountId, job: &JobRequest) -> Result<Standing, StoreError> {
+        let (counters, now) = self.open();
+        Ok(counters.look(account, job, now.instant))
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

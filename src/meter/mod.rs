@@ -9,8 +9,8 @@ use std::future::Future;
 
 use thiserror::Error;
 
-use crate::dispatch::ports::{AccountRequest, Conclusion};
-use crate::domain::{Counter, Verdict};
+use crate::dispatch::ports::{AccountRequest, Conclusion, JobRequest};
+use crate::domain::{AccountId, Counter, Verdict};
 
 mod any;
 mod caps;
@@ -20,12 +20,14 @@ mod failover;
 mod local;
 mod memory;
 mod redis;
+mod standing;
 mod targets;
 
 pub use any::AnyMeter;
 pub use failover::{Failover, FailoverOptions};
 pub use memory::MemoryStore;
-pub use redis::{CapNow, ClaimNow, RedisOptions, RedisOptionsError, RedisStore, Standing, look};
+pub use redis::{RedisOptions, RedisOptionsError, RedisStore, look};
+pub use standing::{CapNow, ClaimNow, Standing};
 
 /// A store's answer for one account.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +100,13 @@ pub trait CounterStore: Send + Sync + 'static {
         &self,
         conclusions: &[Conclusion],
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// What an admission of the job would meet. Nothing is changed by asking.
+    fn look(
+        &self,
+        account: &AccountId,
+        job: &JobRequest,
+    ) -> impl Future<Output = Result<Standing, StoreError>> + Send;
 
     /// Whether it would take writes now.
     fn probe(&self) -> impl Future<Output = Result<(), StoreError>> + Send;

@@ -38,12 +38,20 @@ impl Targets {
         job: &JobRequest,
         now: Instant,
     ) -> Option<Limit> {
-        let is_reached = |(limit, target): &(Limit, &TargetCeiling)| {
-            let window = self.windows.get(&key(account, *limit, target), now);
-            let count = window.map_or(0, |window| window.counter(now).count);
-            count >= target.per_second
-        };
+        let is_reached =
+            |one: &(Limit, &TargetCeiling)| self.counted(account, *one, now) >= one.1.per_second;
         targets(job).find(is_reached).map(|(limit, _)| limit)
+    }
+
+    /// What a number or service has sent in its current window.
+    pub(super) fn counted(
+        &self,
+        account: &AccountId,
+        (limit, target): (Limit, &TargetCeiling),
+        now: Instant,
+    ) -> u32 {
+        let window = self.windows.get(&key(account, limit, target), now);
+        window.map_or(0, |window| window.counter(now).count)
     }
 
     /// Counts a job that passes.

@@ -357,6 +357,18 @@ pub async fn remove(
     Ok(removed.execute(connection).await?.rows_affected() > 0)
 }
 
+/// Sees to it that an account has a row, which what belongs to it needs; says whether it had none.
+///
+/// # Errors
+/// When the database does not do it.
+pub async fn enrol(connection: &mut PgConnection, account: &AccountId) -> Result<bool, TableError> {
+    let enrolled = sqlx::query!(
+        "INSERT INTO accounts (account_id) VALUES ($1) ON CONFLICT DO NOTHING",
+        account.as_str()
+    );
+    Ok(enrolled.execute(connection).await?.rows_affected() > 0)
+}
+
 /// What happens to accounts that are not listed; `None`: what the settings say.
 ///
 /// # Errors

@@ -66,6 +66,64 @@ pub async fn list(
     Ok(rows.into_iter().filter_map(Row::record).collect())
 }
 
+/// At most `count` caps of an account, in the order of names, from the first one behind `after` on.
+///
+/// # Errors
+/// When the database does not say.
+pub async fn page(
+    connection: &mut PgConnection,
+    account: &AccountId,
+    after: Option<&str>,
+    count: u16,
+) -> Result<Vec<CapRecord>, TableError> {
+    let rows = sqlx::query_as!(
+        Row,
+        "SELECT account_id, name, channel, category, max_messages, window_seconds
+        FROM frequency_caps WHERE account_id = $1 AND name > $2 ORDER BY name LIMIT $3",
+        account.as_str(),
+        after.unwrap_or_default(),
+        i64::from(count)
+    );
+    let rows = rows.fetch_all(connection).await?;
+    Ok(rows.into_iter().filter_map(Row::record).collect())
+}
+
+/// A cap by its name.
+///
+/// # Errors
+/// When the database does not say.
+pub async fn find(
+    connection: &mut PgConnection,
+    account: &AccountId,
+    name: &str,
+) -> Result<Option<CapRecord>, TableError> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT account_id, name, channel, category, max_messages, window_seconds
+        FROM frequency_caps WHERE account_id = $1 AND name = $2",
+        account.as_str(),
+        name
+    );
+    let row = row.fetch_optional(connection).await?;
+    Ok(row.and_then(Row::record))
+}
+
+/// How many caps an account has.
+///
+/// # Errors
+/// When the database does not say.
+pub async fn count(
+    connection: &mut PgConnection,
+    account: &AccountId,
+) -> Result<usize, TableError> {
+    let count = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM frequency_caps WHERE account_id = $1"#,
+        account.as_str()
+    );
+    let count = count.fetch_one(connection).await?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
 /// Writes caps, each account's name given once; those that were there are replaced as a whole. To be
 /// called in a transaction.
 ///

@@ -5,6 +5,7 @@ use sqlx::PgConnection;
 
 use super::{TableError, instant};
 use crate::accounts::hold_kind::{HoldKind, hold_name, parse_hold};
+use crate::accounts::keys::KeyId;
 use crate::dispatch::ports::Hold;
 use crate::domain::AccountId;
 
@@ -30,6 +31,34 @@ pub struct HoldRecord {
     pub reason: Option<String>,
     /// Since when.
     pub since: Timestamp,
+    /// The id of the API key that made it; `None`: an operator did.
+    pub by_key: Option<String>,
+}
+
+/// What became of a hold that was to be lifted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifted {
+    /// There was none.
+    NotHeld,
+    /// It is lifted.
+    Lifted(Hold),
+    /// It stays, because it is graver than what was to be lifted.
+    Graver(Hold),
+    /// It stays, because an operator made it.
+    Operators(Hold),
+}
+
+impl Lifted {
+    /// What becomes of a hold: `before`, and whether an operator made it.
+    #[must_use]
+    pub fn of(before: Option<(Hold, bool)>, gravest: Hold, by: Option<KeyId>) -> Self {
+        match before {
+            None => Self::NotHeld,
+            Some((hold, true)) if by.is_some() => Self::Operators(hold),
+            Some((hold, _)) if hold > gravest => Self::Graver(hold),
+            Some((hold, _)) => Self::Lifted(hold),
+        }
+    }
 }
 
 struct Row {
@@ -39,6 +68,7 @@ struct Row {
     state: String,
     reason: Option<String>,
     since_ms: i64,
+    by_key: Option<String>,
 }
 
 impl Row {
@@ -52,13 +82,15 @@ impl Row {
             hold: parse_hold(&self.state)?,
             reason: self.reason,
             since: instant(self.since_ms),
+            by_key: self.by_key,
         })
     }
 }
 
 /// Pauses or cancels something, and says which hold it had before. What is cancelled stays so, and
-/// what has the same hold already keeps its reason unless there is another. To be called in a
-/// transaction.
+/// what has the same hold already keeps its reason unless there is another. `by`: the API key that
+/// does it, or `None`, an operator; what an operator has laid down stays the operator's. To be called
+/// in a transaction.
 ///
 /// # Errors
 /// When the database does not do it.
@@ -67,29 +99,35 @@ pub async fn put(
     on: &HoldTarget,
     hold: Hold,
     reason: Option<&str>,
+    by: Option<KeyId>,
 ) -> Result<Option<Hold>, TableError> {
     let before = locked(connection, on).await?;
+    let is_operators = before.is_some_and(|(_, is_operators)| is_operators);
+    let by_key = by.filter(|_| !is_operators);
     sqlx::query!(
-        "INSERT INTO holds (account_id, kind, target, state, reason)
-        VALUES ($1, $2, $3, $4, $5)
+        "INSERT INTO holds (account_id, kind, target, state, reason, by_key)
+        VALUES ($1, $2, $3, $4, $5, $6)
         ON CONFLICT (account_id, kind, target) DO UPDATE SET
             state = excluded.state,
             reason = coalesce(excluded.reason, holds.reason),
+            by_key = excluded.by_key,
             since = CASE WHEN holds.state = excluded.state THEN holds.since ELSE now() END
         WHERE holds.state <> 'cancelled' OR excluded.state = 'cancelled'",
         on.account.as_str(),
         on.kind.as_str(),
         on.target,
         hold_name(hold),
-        reason
+        // What an operator has said is not overwritten by a key.
+        reason.filter(|_| by.is_none() || !is_operators),
+        by_key.as_ref().map(KeyId::as_str),
     )
     .execute(connection)
     .await?;
-    Ok(before)
+    Ok(before.map(|(hold, _)| hold))
 }
 
-/// Lifts a hold, unless it is graver than `gravest`, and says which there was. To be called in a
-/// transaction.
+/// Lifts a hold, unless it is graver than `gravest`, or an operator's while an API key (`by`) asks.
+/// To be called in a transaction.
 ///
 /// # Errors
 /// When the database does not do it.
@@ -97,9 +135,11 @@ pub async fn lift(
     connection: &mut PgConnection,
     on: &HoldTarget,
     gravest: Hold,
-) -> Result<Option<Hold>, TableError> {
+    by: Option<KeyId>,
+) -> Result<Lifted, TableError> {
     let before = locked(connection, on).await?;
-    if before.is_some_and(|hold| hold <= gravest) {
+    let lifted = Lifted::of(before, gravest, by);
+    if matches!(lifted, Lifted::Lifted(_)) {
         sqlx::query!(
             "DELETE FROM holds WHERE account_id = $1 AND kind = $2 AND target = $3",
             on.account.as_str(),
@@ -109,21 +149,71 @@ pub async fn lift(
         .execute(connection)
         .await?;
     }
-    Ok(before)
+    Ok(lifted)
 }
 
+/// A hold, and whether an operator made it.
 async fn locked(
     connection: &mut PgConnection,
     on: &HoldTarget,
-) -> Result<Option<Hold>, TableError> {
-    let state = sqlx::query_scalar!(
-        "SELECT state FROM holds WHERE account_id = $1 AND kind = $2 AND target = $3 FOR UPDATE",
+) -> Result<Option<(Hold, bool)>, TableError> {
+    let row = sqlx::query!(
+        r#"SELECT state, by_key IS NULL AS "is_operators!" FROM holds
+        WHERE account_id = $1 AND kind = $2 AND target = $3 FOR UPDATE"#,
         on.account.as_str(),
         on.kind.as_str(),
         on.target
     );
-    let state = state.fetch_optional(connection).await?;
-    Ok(state.as_deref().and_then(parse_hold))
+    let row = row.fetch_optional(connection).await?;
+    Ok(row.and_then(|row| Some((parse_hold(&row.state)?, row.is_operators))))
+}
+
+/// A hold.
+///
+/// # Errors
+/// When the database does not say.
+pub async fn find(
+    connection: &mut PgConnection,
+    on: &HoldTarget,
+) -> Result<Option<HoldRecord>, TableError> {
+    let row = sqlx::query_as!(
+        Row,
+        r#"SELECT account_id, kind, target, state, reason, by_key,
+            (extract(epoch FROM since) * 1000)::bigint AS "since_ms!"
+        FROM holds WHERE account_id = $1 AND kind = $2 AND target = $3"#,
+        on.account.as_str(),
+        on.kind.as_str(),
+        on.target
+    );
+    let row = row.fetch_optional(connection).await?;
+    Ok(row.and_then(Row::record))
+}
+
+/// At most `count` holds of an account, in the order of kinds and targets, from the first one behind
+/// `after` on.
+///
+/// # Errors
+/// When the database does not say.
+pub async fn page(
+    connection: &mut PgConnection,
+    account: &AccountId,
+    after: Option<(HoldKind, &str)>,
+    count: u16,
+) -> Result<Vec<HoldRecord>, TableError> {
+    let (kind, target) = after.map_or(("", ""), |(kind, target)| (kind.as_str(), target));
+    let rows = sqlx::query_as!(
+        Row,
+        r#"SELECT account_id, kind, target, state, reason, by_key,
+            (extract(epoch FROM since) * 1000)::bigint AS "since_ms!"
+        FROM holds WHERE account_id = $1 AND (kind, target) > ($2, $3)
+        ORDER BY kind, target LIMIT $4"#,
+        account.as_str(),
+        kind,
+        target,
+        i64::from(count)
+    );
+    let rows = rows.fetch_all(connection).await?;
+    Ok(rows.into_iter().filter_map(Row::record).collect())
 }
 
 /// Every hold of one account, or of all, the oldest last.
@@ -136,11 +226,33 @@ pub async fn list(
 ) -> Result<Vec<HoldRecord>, TableError> {
     let rows = sqlx::query_as!(
         Row,
-        r#"SELECT account_id, kind, target, state, reason,
+        r#"SELECT account_id, kind, target, state, reason, by_key,
             (extract(epoch FROM since) * 1000)::bigint AS "since_ms!"
         FROM holds WHERE $1::text IS NULL OR account_id = $1
         ORDER BY since DESC, account_id, kind, target"#,
         account.map(AccountId::as_str)
+    );
+    let rows = rows.fetch_all(connection).await?;
+    Ok(rows.into_iter().filter_map(Row::record).collect())
+}
+
+/// The holds of an account that were put last, up to so many.
+///
+/// # Errors
+/// When the database does not say.
+pub async fn newest(
+    connection: &mut PgConnection,
+    account: &AccountId,
+    most: i64,
+) -> Result<Vec<HoldRecord>, sqlx::Error> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"SELECT account_id, kind, target, state, reason, by_key,
+            (extract(epoch FROM since) * 1000)::bigint AS "since_ms!"
+        FROM holds WHERE account_id = $1
+        ORDER BY since DESC, kind, target LIMIT $2"#,
+        account.as_str(),
+        most
     );
     let rows = rows.fetch_all(connection).await?;
     Ok(rows.into_iter().filter_map(Row::record).collect())

@@ -113,7 +113,7 @@ pub async fn of_recipient(
 }
 
 /// At most `count` opt-outs of an account, in the order of recipients and scopes, from the first one
-/// behind `after` on.
+/// behind that recipient and scope on.
 ///
 /// # Errors
 /// When the database does not say.
@@ -121,7 +121,7 @@ pub async fn page(
     connection: &mut PgConnection,
     account: &AccountId,
     scope: Option<Scope>,
-    after: Option<&Suppression>,
+    after: Option<(&str, &str)>,
     count: u16,
 ) -> Result<Vec<Suppression>, TableError> {
     let rows = sqlx::query_as!(
@@ -132,8 +132,8 @@ pub async fn page(
             AND ($4::text IS NULL OR scope = $4)
         ORDER BY recipient, scope LIMIT $5"#,
         account.as_str(),
-        after.map_or("", |it| &it.recipient),
-        after.map_or("", |it| &it.scope),
+        after.map_or("", |(recipient, _)| recipient),
+        after.map_or("", |(_, scope)| scope),
         scope.map(Scope::as_str),
         i64::from(count)
     );

@@ -13,7 +13,8 @@ use crate::accounts::keys::KeyScope;
 use crate::api::app::App;
 use crate::api::auth::Caller;
 use crate::api::error::{ApiError, ApiResult};
-use crate::api::query::{PathParameters, Query};
+use crate::api::path::PathParams;
+use crate::api::query::Query;
 use crate::api::reply::{Envelope, ErrorEnvelope, Reply};
 use crate::batch::BatchId;
 use crate::uploads::Upload;
@@ -45,7 +46,7 @@ use crate::uploads::Upload;
 pub async fn batch(
     State(app): State<Arc<App>>,
     caller: Caller,
-    path: PathParameters,
+    path: PathParams,
 ) -> ApiResult<Reply<BatchView>> {
     caller.may(KeyScope::Read)?;
     let id = batch_id(&path)?;
@@ -103,7 +104,7 @@ pub struct RejectionsPage {
 pub async fn batch_rejections(
     State(app): State<Arc<App>>,
     caller: Caller,
-    path: PathParameters,
+    path: PathParams,
     Query(page): Query<RejectionsPage>,
 ) -> ApiResult<Reply<Vec<Rejection>>> {
     caller.may(KeyScope::Read)?;
@@ -122,7 +123,7 @@ pub async fn batch_rejections(
 }
 
 /// What is no batch's name names none.
-fn batch_id(path: &PathParameters) -> ApiResult<BatchId> {
+fn batch_id(path: &PathParams) -> ApiResult<BatchId> {
     let name = path.get("batch_id")?;
     BatchId::parse(&name).map_err(|_| ApiError::not_found("batch of that name"))
 }

@@ -98,6 +98,30 @@ impl FirstAnswers {
         }
     }
 
+    /// How a request was answered, if it was; it is not noted by asking.
+    ///
+    /// # Errors
+    /// When the database gives no answer.
+    pub async fn find(
+        &self,
+        account: &AccountId,
+        id: &JobId,
+    ) -> Result<Option<FirstAnswer>, RecordsError> {
+        match self {
+            Self::Postgres { database, .. } => {
+                let asking = async |connection: &mut sqlx::PgConnection| {
+                    answer_of(connection, account, id).await
+                };
+                database.ask(asking).await
+            }
+            Self::Memory(notes) => {
+                let notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+                let note = notes.get(&(account.clone(), id.clone()));
+                Ok(note.and_then(|note| note.answer))
+            }
+        }
+    }
+
     /// Writes down how a request was answered.
     ///
     /// # Errors
@@ -198,13 +222,30 @@ async fn note(
     if row.is_new {
         return Ok(Known::New);
     }
-    let answer = row.lane.as_deref().and_then(Lane::parse);
-    let at = row.accepted_ms.map(Timestamp::from_millisecond);
-    let answer = match (answer, at) {
-        (Some(lane), Some(Ok(at))) => Some(FirstAnswer { lane, at }),
-        _ => None,
-    };
+    let answer = first_answer(row.lane.as_deref(), row.accepted_ms);
     Ok(known(row.is_same, answer))
+}
+
+fn first_answer(lane: Option<&str>, accepted_ms: Option<i64>) -> Option<FirstAnswer> {
+    Some(FirstAnswer {
+        lane: Lane::parse(lane?)?,
+        at: Timestamp::from_millisecond(accepted_ms?).ok()?,
+    })
+}
+
+async fn answer_of(
+    connection: &mut sqlx::PgConnection,
+    account: &AccountId,
+    id: &JobId,
+) -> sqlx::Result<Option<FirstAnswer>> {
+    let row = sqlx::query!(
+        "SELECT lane, (extract(epoch FROM accepted_at) * 1000)::bigint AS accepted_ms
+         FROM first_answers WHERE account_id = $1 AND message_id = $2",
+        account.as_str(),
+        id.as_str(),
+    );
+    let row = row.fetch_optional(connection).await?;
+    Ok(row.and_then(|row| first_answer(row.lane.as_deref(), row.accepted_ms)))
 }
 
 async fn write(

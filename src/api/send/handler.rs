@@ -4,23 +4,29 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::answer::{Accepted, error_of, replayed, with_rate};
-use super::desk::{No, Taken};
+use super::desk::{No, Settled, Taken};
 use super::first_answers::{FirstAnswer, FirstAnswers, Known};
 use super::key::{IdempotencyKey, derived_id, random_id};
 use super::request::{Given, Message, MessageRequest};
 use crate::accounts::keys::KeyScope;
+use crate::activity::Count;
 use crate::api::app::App;
 use crate::api::auth::Caller;
 use crate::api::body::JsonBytes;
+use crate::api::dry_run::{JudgementView, dry_run};
 use crate::api::error::{ApiError, ApiResult, Code};
-use crate::api::query::PathParameters;
-use crate::api::reply::{Envelope, ErrorEnvelope};
+use crate::api::path::PathParams;
+use crate::api::query::Query;
+use crate::api::reply::{Envelope, ErrorEnvelope, Reply};
 use crate::digest::Digest;
 use crate::domain::{Channel, Job};
+use crate::gates::quiet_details;
 
 /// Says that an answer was given before.
 static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -37,15 +43,17 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// What a client is told.
 #[utoipa::path(
     post,
-    path = "/api/v1/messages/{channel}",
+    path = "/api/v1/messages/{channel_or_id}",
     tag = "messages",
     operation_id = "sendMessage",
     params(
-        ("channel" = ChannelName, Path, description = "How it is sent"),
+        ("channel_or_id" = ChannelName, Path, description = "How it is sent"),
+        SendOptions,
         ("Idempotency-Key" = Option<String>, Header, description = "What you call this request by: 1 to 255 visible ASCII characters", min_length = 1, max_length = 255, pattern = "^[!-~]+$"),
     ),
     request_body(content = MessageRequest, content_type = "application/json"),
     responses(
+        (status = 200, description = "With `dry_run=true`: what would become of it", body = Envelope<JudgementView>),
         (status = 202, description = "Accepted: the broker has stored it, or it waits in the database", body = Envelope<Accepted>, headers(
             ("X-RateLimit-Limit" = u32, description = "The lane's ceiling, in messages per second"),
             ("X-RateLimit-Remaining" = u32, description = "What is left of it in this window"),
@@ -69,11 +77,18 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 pub async fn send_message(
     State(app): State<Arc<App>>,
     caller: Caller,
-    path: PathParameters,
+    path: PathParams,
+    Query(options): Query<SendOptions>,
     headers: HeaderMap,
     JsonBytes(body): JsonBytes,
 ) -> ApiResult<Response> {
-    caller.may(KeyScope::Send)?;
+    let is_dry = options.dry_run == Some(true);
+    // What would become of a message is for keys that may see what became of messages.
+    caller.may(if is_dry {
+        KeyScope::Read
+    } else {
+        KeyScope::Send
+    })?;
     let channel = channel_of(&path)?;
     let key = IdempotencyKey::of(&headers)?;
     let message = Message::read(&body)?;
@@ -92,6 +107,10 @@ pub async fn send_message(
         default_region: app.default_region,
     };
     let job: Arc<Job> = message.job(&id, given)?.into();
+    if is_dry {
+        let view = dry_run(&app, &job).await?;
+        return Ok(Reply::ok(view).into_response());
+    }
     let digest = key.map(|_| message.digest());
     // Whoever asks may go away; what is begun goes on to its end.
     let sending = app.tasks.spawn(send(Arc::clone(&app), job, digest));
@@ -99,6 +118,16 @@ pub async fn send_message(
         tracing::error!(%error, "sending has broken down");
         ApiError::new(Code::InternalError, "something is wrong in here")
     })
+}
+
+/// How to send.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct SendOptions {
+    /// Only say what would become of the message: nothing is sent, counted or written. Needs the scope
+    /// `read`
+    dry_run: Option<bool>,
 }
 
 /// A channel's name.
@@ -118,8 +147,9 @@ pub enum ChannelName {
     Voice,
 }
 
-fn channel_of(path: &PathParameters) -> ApiResult<Channel> {
-    let name = path.get("channel")?;
+fn channel_of(path: &PathParams) -> ApiResult<Channel> {
+    // One path cannot have two names in it, and messages are shown by their ids at the same place.
+    let name = path.get("channel_or_id")?;
     Channel::parse(&name).ok_or_else(|| {
         let known = Channel::ALL.map(Channel::as_str).join(", ");
         ApiError::validation("channel", None, format!("expected one of {known}"))
@@ -128,8 +158,8 @@ fn channel_of(path: &PathParameters) -> ApiResult<Channel> {
 
 async fn send(app: Arc<App>, job: Arc<Job>, digest: Option<Digest>) -> Response {
     let Some(digest) = digest else {
-        let (settled, rate) = app.desk.send(Arc::clone(&job), false).await;
-        return with_rate(told(settled, &job, app.clock.now()), rate);
+        let (settled, rate) = take(&app, &job, false).await;
+        return with_rate(told(&app, settled, &job, app.clock.now()), rate);
     };
     match app
         .desk
@@ -155,8 +185,30 @@ async fn send(app: Arc<App>, job: Arc<Job>, digest: Option<Digest>) -> Response 
     }
 }
 
+/// Takes a message as far as it goes, and counts it for those who watch its account.
+async fn take(app: &App, job: &Arc<Job>, may_be_known: bool) -> Settled {
+    let (settled, rate) = app.desk.send(Arc::clone(job), may_be_known).await;
+    if let Some(what) = counted(&settled) {
+        let tally = app.telemetry.tally();
+        tally.add(&job.head.account, job.lane(), what, 1);
+    }
+    (settled, rate)
+}
+
+/// What counts here; what was queued counts when a worker has sent it.
+fn counted(settled: &Result<Taken, No>) -> Option<Count> {
+    match settled {
+        Ok(Taken::Waits { .. }) => Some(Count::Deferred),
+        Err(No::Shed { limit, .. }) => Some(Count::Shed(*limit)),
+        Err(No::Refused { outcome, .. }) => Count::of_end(*outcome),
+        Err(No::UnknownAccount | No::AccountPaused | No::Capped { .. }) => Some(Count::Refused),
+        Ok(Taken::Queued | Taken::Before)
+        | Err(No::Unrecorded(_) | No::NotPublished(_) | No::Unknown) => None,
+    }
+}
+
 async fn send_keyed(app: &App, job: &Arc<Job>, digest: Digest, is_first: bool) -> Response {
-    let (settled, rate) = app.desk.send(Arc::clone(job), true).await;
+    let (settled, rate) = take(app, job, true).await;
     let now = app.clock.now();
     let first_answers = app.desk.first_answers();
     match &settled {
@@ -165,7 +217,7 @@ async fn send_keyed(app: &App, job: &Arc<Job>, digest: Digest, is_first: bool) -
         Err(_) if is_first => forget(first_answers, job).await,
         Err(_) => {}
     }
-    with_rate(told(settled, job, now), rate)
+    with_rate(told(app, settled, job, now), rate)
 }
 
 /// Without the note a repeated request is known by its claim or its row in the ledger.
@@ -188,11 +240,27 @@ async fn forget(first_answers: &FirstAnswers, job: &Job) {
     }
 }
 
-fn told(settled: Result<Taken, No>, job: &Job, now: Timestamp) -> ApiResult<Accepted> {
-    let taken = settled.map_err(|no| error_of(no, job))?;
+fn told(app: &App, settled: Result<Taken, No>, job: &Job, now: Timestamp) -> ApiResult<Accepted> {
+    let taken = settled.map_err(|no| with_quiet_hours(app, error_of(no, job), job, now))?;
     let mut accepted = Accepted::of(job, job.lane(), now);
     if let Taken::Waits { until, .. } = taken {
         accepted.waits_until = until.map(|until| format!("{until:.3}"));
     }
     Ok(accepted)
+}
+
+/// Whose clock decided, and by which hours.
+fn with_quiet_hours(app: &App, error: ApiError, job: &Job, now: Timestamp) -> ApiError {
+    if error.code() != Code::QuietHours {
+        return error;
+    }
+    let policy = app.directory.policy(&job.head.account);
+    let Some(details) = policy.and_then(|policy| quiet_details(&policy, job, now)) else {
+        return error;
+    };
+    error
+        .detail("reason", details.reason.as_str())
+        .detail("local_timezone", details.local_timezone)
+        .detail("window_start_local", details.window_start_local)
+        .detail("window_end_local", details.window_end_local)
 }

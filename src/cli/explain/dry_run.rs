@@ -12,15 +12,14 @@ use bytes::Bytes;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::judge::{self, Known};
 use super::{print, show};
 use crate::accounts::{self, AccountPolicy, Directory};
 use crate::cli::escape;
 use crate::clock::SystemClock;
-use crate::dispatch::job_request;
-use crate::dispatch::ports::{Clock as _, Door, Facts, Inquiry, JobRequest, TryId};
-use crate::domain::{Decoded, Job, recipient_key};
+use crate::dispatch::ports::{Clock as _, Door, Facts, JobRequest};
+use crate::domain::{Decoded, Job};
 use crate::intake::decode::{MAX_PAYLOAD, decode};
+use crate::judgement::{Known, inquiry_of, judge, request_of};
 use crate::meter::{RedisOptions, Standing, look};
 use crate::postgres::{self, Database};
 use crate::settings::Settings;
@@ -41,7 +40,7 @@ pub(super) async fn run(settings: &Settings, file: &Path, json: bool) -> anyhow:
         facts = facts_of(database.as_ref(), job).await?;
         request = policy
             .as_ref()
-            .map(|policy| job_request(job, policy, Door::Worker, TryId(0), Duration::ZERO));
+            .map(|policy| request_of(job, policy, Door::Worker));
         if let Some(request) = &request {
             standing = standing_of(settings, job, request).await;
         }
@@ -53,7 +52,7 @@ pub(super) async fn run(settings: &Settings, file: &Path, json: bool) -> anyhow:
         standing: standing.as_ref().map_err(Clone::clone),
         now: SystemClock.now(),
     };
-    let judgement = judge::judge(&decoded, &known);
+    let judgement = judge(&decoded, &known);
     if json {
         print(&(escape::json(&judgement)? + "\n"))?;
     } else {
@@ -112,19 +111,7 @@ async fn facts_of(database: Option<&Database>, job: &Job) -> anyhow::Result<Opti
     let Some(database) = database else {
         return Ok(None);
     };
-    let head = &job.head;
-    let inquiry = [Inquiry {
-        account: &head.account,
-        id: &head.id,
-        channel: job.channel,
-        recipient: recipient_key(job.channel, &job.to),
-        campaign: head.campaign_id.as_deref(),
-        journey: head.journey_id.as_deref(),
-        batch: head.batch_id.as_deref(),
-        maybe_sent: true,
-        // For one job all of the ledger can be searched, whatever it says of itself.
-        enqueued_ms: None,
-    }];
+    let inquiry = [inquiry_of(job)];
     let asking =
         async |connection: &mut sqlx::PgConnection| accounts::facts(connection, &inquiry).await;
     let facts = database.ask(asking).await;

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use super::judge::Judgement;
 use super::story::{End, GateAnswer, JobStory, Story, Wait};
 use crate::cli::escape;
+use crate::judgement::Judgement;
 use crate::settings::Settings;
 
 /// Rows of a name and a value.

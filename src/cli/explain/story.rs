@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::domain::JobId;
+use crate::domain::{JobId, Region};
 use crate::ledger::{Entry, Waiting, trace};
 
 /// All jobs of one id.
@@ -83,16 +83,17 @@ impl Story {
     pub(super) fn of(
         id: &JobId,
         ends: Vec<Entry>,
-        waiting: Vec<(Waiting, Option<Timestamp>)>,
+        waiting: Vec<Waiting>,
+        region: Option<Region>,
     ) -> Self {
         let mut jobs: BTreeMap<String, JobStory> = BTreeMap::new();
         for end in ends {
             let job = jobs.entry(end.account_id.clone()).or_default();
             job.ends.push(End::of(end));
         }
-        for (waiting, expires) in waiting {
+        for waiting in waiting {
             let job = jobs.entry(waiting.account_id.clone()).or_default();
-            job.waits.push(Wait::of(waiting, expires));
+            job.waits.push(Wait::of(waiting, region));
         }
         let named = |(account_id, job)| JobStory { account_id, ..job };
         Self {
@@ -138,9 +139,12 @@ impl End {
 }
 
 impl Wait {
-    fn of(waiting: Waiting, expires: Option<Timestamp>) -> Self {
+    fn of(waiting: Waiting, region: Option<Region>) -> Self {
+        let job = waiting.decoded(region);
         Self {
-            expires_at: expires.map(|at| format!("{at:.3}")),
+            expires_at: job
+                .and_then(|job| job.expires_at)
+                .map(|at| format!("{at:.3}")),
             due_at: waiting.due_ms.and_then(instant),
             since: instant(waiting.since_ms),
             lane: waiting.lane,

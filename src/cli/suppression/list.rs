@@ -115,7 +115,8 @@ pub(super) async fn list(session: &mut Session, args: ListArgs) -> Result<u8, Pr
     let mut last: Option<Suppression> = None;
     while left > 0 {
         let count = u16::try_from(left).unwrap_or(PAGE).min(PAGE);
-        let (connection, after) = (&mut session.connection, last.as_ref());
+        let connection = &mut session.connection;
+        let after = last.as_ref().map(|last| (&*last.recipient, &*last.scope));
         let page = suppressions::page(connection, &args.account, args.scope, after, count).await?;
         let lines = page.iter().map(Line::from);
         let is_heard = if args.json {

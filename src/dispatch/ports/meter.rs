@@ -77,6 +77,24 @@ pub struct JobRequest {
     pub service: Option<TargetCeiling>,
 }
 
+impl JobRequest {
+    /// A request that asks about the job's claim and nothing else. It is for looking: whoever admits
+    /// a job knows more of it.
+    #[must_use]
+    pub const fn bare(id: JobId) -> Self {
+        Self {
+            id,
+            lane: Lane::Transactional,
+            door: Door::Api,
+            try_id: TryId(0),
+            claim_for: Duration::ZERO,
+            caps: Vec::new(),
+            number: None,
+            service: None,
+        }
+    }
+}
+
 /// All jobs of one account in a batch, in the order in which they should be admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountRequest {

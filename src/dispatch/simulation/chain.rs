@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::ports::wall;
-use crate::accounts::{AccountPolicy, CapRule, QuietAction, QuietPolicy};
+use crate::accounts::{AccountPolicy, CapRule, HoldKind, QuietAction, QuietPolicy};
 use crate::dispatch::ports::{
     Accepted, AccountRequest, CapKey, CapRequest, Carrier, Clock, Conclusion, Door, Hold,
     JobRequest, SendError, TargetCeiling, TryId, TryResult,
@@ -174,11 +174,11 @@ impl World {
             Hurdle::OptedOut => self.records.opt_out(&account(), RECIPIENT),
             Hurdle::Cancelled => {
                 let hold = Some(Hold::Cancelled);
-                self.records.hold(&account(), "campaign", "c", hold);
+                self.records.hold(&account(), HoldKind::Campaign, "c", hold);
             }
             Hurdle::Paused => {
                 let hold = Some(Hold::Paused);
-                self.records.hold(&account(), "journey", "j", hold);
+                self.records.hold(&account(), HoldKind::Journey, "j", hold);
             }
             Hurdle::NotBefore | Hurdle::QuietHours => {}
             Hurdle::Sent => self.was_sent().await,

@@ -13,7 +13,7 @@ use super::plan::{Blow, Kind, Plan, PlannedJob};
 use super::ports::{
     Outside, Seen, SimulatedClock, UnsureBroker, UnsureCarrier, UnsureRecords, UnsureStore, wall,
 };
-use crate::accounts::AccountPolicy;
+use crate::accounts::{AccountPolicy, HoldKind};
 use crate::dispatch::ports::{Delivery, Hold};
 use crate::dispatch::{Fleet, FleetCarrier, Pipeline, PipelineOptions, RetryPolicy};
 use crate::domain::{AccountId, Decoded, JobHeaders, JobId, Lane};
@@ -99,8 +99,18 @@ async fn play(plan: Arc<Plan>) -> Report {
 async fn decide(outside: Outside, records: MemoryRecords) {
     let account = |place: usize| AccountId::parse(&format!("a{place}")).unwrap();
     for place in 0..outside.plan.ceilings.len() {
-        records.hold(&account(place), "campaign", "paused", Some(Hold::Paused));
-        records.hold(&account(place), "journey", "off", Some(Hold::Cancelled));
+        records.hold(
+            &account(place),
+            HoldKind::Campaign,
+            "paused",
+            Some(Hold::Paused),
+        );
+        records.hold(
+            &account(place),
+            HoldKind::Journey,
+            "off",
+            Some(Hold::Cancelled),
+        );
     }
     let mut changes: Vec<(Duration, usize)> = Vec::new();
     for (place, job) in outside.plan.jobs.iter().enumerate() {
@@ -118,7 +128,7 @@ async fn decide(outside: Outside, records: MemoryRecords) {
     }
     sleep_until(outside.started + PAUSED_FOR).await;
     for place in 0..outside.plan.ceilings.len() {
-        records.hold(&account(place), "campaign", "paused", None);
+        records.hold(&account(place), HoldKind::Campaign, "paused", None);
     }
 }
 

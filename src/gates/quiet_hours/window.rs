@@ -62,17 +62,27 @@ impl SendWindow {
         }
     }
 
+    /// Its start, such as `08:00`.
+    #[must_use]
+    pub fn start(self) -> String {
+        hh_mm(self.start)
+    }
+
+    /// Its end, such as `21:00`; that of a day is `24:00`.
+    #[must_use]
+    pub fn end(self) -> String {
+        hh_mm(self.end)
+    }
+
     /// How long a wall clock that is not changed meanwhile takes to get from that time to the start:
     /// zero to a day, the day excluded.
     pub(super) fn until_start(self, local: Time) -> SignedDuration {
-        let day = SignedDuration::from_hours(24);
-        let start = SignedDuration::from_mins(self.start.into());
-        let ahead = start - local.duration_since(Time::midnight());
-        if ahead.is_negative() {
-            ahead + day
-        } else {
-            ahead
-        }
+        until(self.start, local)
+    }
+
+    /// The same for the end.
+    pub(super) fn until_end(self, local: Time) -> SignedDuration {
+        until(self.end, local)
     }
 
     /// From whole hours; both within a day, and not equal.
@@ -87,8 +97,22 @@ impl SendWindow {
 
 impl fmt::Display for SendWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [start, end] = [self.start, self.end].map(|minutes| (minutes / 60, minutes % 60));
-        write!(f, "{:02}:{:02}-{:02}:{:02}", start.0, start.1, end.0, end.1)
+        write!(f, "{}-{}", self.start(), self.end())
+    }
+}
+
+fn hh_mm(minutes: u16) -> String {
+    format!("{:02}:{:02}", minutes / 60, minutes % 60)
+}
+
+/// How long a wall clock that is not changed meanwhile takes to get to that minute of a day.
+fn until(minute: u16, local: Time) -> SignedDuration {
+    let day = SignedDuration::from_hours(24);
+    let ahead = SignedDuration::from_mins(minute.into()) - local.duration_since(Time::midnight());
+    if ahead.is_negative() {
+        ahead + day
+    } else {
+        ahead
     }
 }
 

@@ -29,9 +29,9 @@ use tokio::time::Instant;
 
 use super::claims::Moment;
 use super::local::Asked;
-use super::{CounterStore, StoreAnswer, StoreError};
-use crate::dispatch::ports::{AccountAnswer, AccountRequest, Clock, Conclusion, Meter};
-use crate::domain::AccountId;
+use super::{ClaimNow, CounterStore, Standing, StoreAnswer, StoreError};
+use crate::dispatch::ports::{AccountAnswer, AccountRequest, Clock, Conclusion, JobRequest, Meter};
+use crate::domain::{AccountId, JobId};
 use crate::telemetry::Telemetry;
 use state::State;
 
@@ -137,6 +137,40 @@ impl<S: CounterStore> Failover<S> {
     /// When the store does not take it: then what is left is lost with this process.
     pub async fn flush(&self) -> Result<(), StoreError> {
         keeper::replay(&self.shared).await
+    }
+}
+
+impl<S: CounterStore> Failover<S> {
+    /// What an admission of the job would meet. Nothing is changed by asking, and nobody's slot is
+    /// held up by it: it may take longer than a decision.
+    ///
+    /// # Errors
+    /// When the shared counters do not answer.
+    pub async fn look(
+        &self,
+        account: &AccountId,
+        job: &JobRequest,
+    ) -> Result<Standing, StoreError> {
+        self.shared.store.look(account, job).await
+    }
+
+    /// How a job stands: by the shared claims, and where they know nothing of it or do not answer,
+    /// by what this process has admitted itself.
+    ///
+    /// # Errors
+    /// When the shared counters do not answer, and nothing is known here.
+    pub async fn claim(&self, account: &AccountId, id: &JobId) -> Result<ClaimNow, StoreError> {
+        let shared = self.look(account, &JobRequest::bare(id.clone())).await;
+        let shared = shared.map(|standing| standing.claim);
+        if shared.as_ref().is_ok_and(|claim| *claim != ClaimNow::Free) {
+            return shared;
+        }
+        let state = self.shared.state();
+        let own = state.books.claims.standing(account, id, Instant::now());
+        match own.into() {
+            ClaimNow::Free => shared,
+            own => Ok(own),
+        }
     }
 }
 

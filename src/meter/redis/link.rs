@@ -152,6 +152,12 @@ impl Open {
         Ok(replies.into_iter().map(answer).collect())
     }
 
+    /// One reply per command; an error of any of them is an error of all.
+    pub(super) async fn ask_all(&mut self, commands: &Pipeline) -> Result<Vec<Value>, StoreError> {
+        let replies = send(&mut self.connection, commands).await?;
+        replies.into_iter().map(answer).collect()
+    }
+
     async fn ask(
         &mut self,
         script: Script,

@@ -1,51 +1,15 @@
 //! A look at what an admission of a job would meet. Nothing is changed by it.
 
-use deadpool_redis::redis::{
-    AsyncConnectionConfig, Client, FromRedisValue, Pipeline, Value, cmd, pipe,
-};
+use deadpool_redis::redis::{FromRedisValue, Pipeline, Value, pipe};
+use tokio::time::{Instant, timeout_at};
 
+use super::RedisStore;
 use super::answers::read_sent;
-use super::errors;
 use super::keys::Keys;
 use super::options::RedisOptions;
 use crate::dispatch::ports::{CapRequest, JobRequest, TargetCeiling};
-use crate::domain::{AccountId, Limit, SentRecord};
-use crate::meter::StoreError;
-
-/// A job's claim at this moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClaimNow {
-    /// Nothing stands in its way.
-    Free,
-    /// A try is under way.
-    UnderWay,
-    /// It was sent.
-    Sent(SentRecord),
-}
-
-/// A frequency cap's count at this moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CapNow {
-    /// Messages within its window.
-    pub counted: u32,
-    /// Whether the job is one of them, so that it passes.
-    pub holds_job: bool,
-}
-
-/// What an admission of a job would meet at this moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
-    /// The job's claim.
-    pub claim: ClaimNow,
-    /// Its frequency caps, in order.
-    pub caps: Vec<CapNow>,
-    /// What its number has sent in the current window.
-    pub number: u32,
-    /// What its messaging service has sent in the current window.
-    pub service: u32,
-    /// What its account has sent in the current window.
-    pub account: u32,
-}
+use crate::domain::{AccountId, Limit};
+use crate::meter::{CapNow, ClaimNow, Standing, StoreError};
 
 /// Looks at what an admission of the job would meet, over a connection of its own.
 ///
@@ -56,21 +20,42 @@ pub async fn look(
     account: &AccountId,
     job: &JobRequest,
 ) -> Result<Standing, StoreError> {
-    let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(options.connect_timeout))
-        .set_response_timeout(Some(options.connect_timeout));
-    let client = Client::open(options.url.as_str()).map_err(|_| StoreError::Failed)?;
-    let connection = client.get_multiplexed_async_connection_with_config(&config);
-    let mut connection = connection
-        .await
-        .map_err(|error| errors::of_failure(&error))?;
-    let time = cmd("TIME").query_async(&mut connection).await;
-    let (seconds, micros): (u64, u64) = time.map_err(|error| errors::of_failure(&error))?;
-    let now = seconds * 1_000 + micros / 1_000;
-    let question = question(&Keys::of(options, account.as_str()), job, now);
-    let replies = question.query_async(&mut connection).await;
-    let replies: Vec<Value> = replies.map_err(|error| errors::of_failure(&error))?;
-    Ok(read(replies, job, now))
+    let patient = RedisOptions {
+        timeout: options.connect_timeout,
+        ..options.clone()
+    };
+    let store = RedisStore::new(patient).map_err(|_| StoreError::Failed)?;
+    store.look_at(account, job).await
+}
+
+impl RedisStore {
+    /// Nobody's slot is held up by a look: it may take as long as connecting may.
+    pub(super) async fn look_at(
+        &self,
+        account: &AccountId,
+        job: &JobRequest,
+    ) -> Result<Standing, StoreError> {
+        let deadline = Instant::now() + self.options.connect_timeout;
+        let looking = timeout_at(deadline, self.look_over_link(account, job));
+        looking.await.unwrap_or(Err(StoreError::TimedOut))
+    }
+
+    async fn look_over_link(
+        &self,
+        account: &AccountId,
+        job: &JobRequest,
+    ) -> Result<Standing, StoreError> {
+        let mut open = self.link.open().await?;
+        let mut time = pipe();
+        time.cmd("TIME");
+        let time = open.ask_all(&time).await?;
+        let (seconds, micros): (u64, u64) =
+            value(time.into_iter().next()).ok_or(StoreError::Failed)?;
+        let now = seconds * 1_000 + micros / 1_000;
+        let keys = Keys::of(&self.options, account.as_str());
+        let replies = open.ask_all(&question(&keys, job, now)).await?;
+        Ok(read(replies, job, now))
+    }
 }
 
 /// Claim, counters of account, number and service, and two questions for each cap.
@@ -124,17 +109,15 @@ fn read(replies: Vec<Value>, job: &JobRequest, now: u64) -> Standing {
 
 fn read_claim(reply: Option<Value>, now: u64) -> ClaimNow {
     let claim: Vec<u8> = value(reply).unwrap_or_default();
+    let instant = || {
+        let text = String::from_utf8_lossy(&claim[1..]);
+        text.split(':').next().and_then(|at| at.parse::<u64>().ok())
+    };
     match claim.first() {
         Some(b'S') => ClaimNow::Sent(read_sent(&claim)),
-        Some(b'P') => {
-            let text = String::from_utf8_lossy(&claim);
-            let deadline = text[1..].split(':').next().and_then(|at| at.parse().ok());
-            if deadline.is_some_and(|deadline: u64| deadline > now) {
-                ClaimNow::UnderWay
-            } else {
-                ClaimNow::Free
-            }
-        }
+        Some(b'P') if instant().is_some_and(|deadline| deadline > now) => ClaimNow::UnderWay,
+        Some(b'P') => ClaimNow::Unfinished,
+        Some(b'A') => instant().map_or(ClaimNow::Free, |at_ms| ClaimNow::Admitted { at_ms }),
         _ => ClaimNow::Free,
     }
 }

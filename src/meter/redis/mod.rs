@@ -12,11 +12,12 @@ mod scripts;
 
 use tokio::time::Instant;
 
-use super::{CounterStore, StoreAnswer, StoreError};
-use crate::dispatch::ports::{AccountRequest, Conclusion};
+use super::{CounterStore, Standing, StoreAnswer, StoreError};
+use crate::dispatch::ports::{AccountRequest, Conclusion, JobRequest};
+use crate::domain::AccountId;
 use deadpool_redis::redis::Value;
 use link::{Link, Open};
-pub use look::{CapNow, ClaimNow, Standing, look};
+pub use look::look;
 pub use options::{RedisOptions, RedisOptionsError};
 use scripts::{Call, Script};
 
@@ -95,6 +96,10 @@ impl CounterStore for RedisStore {
         }
         let replies = self.run(Script::Conclude, &calls).await;
         replies.into_iter().try_for_each(|reply| reply.map(drop))
+    }
+
+    async fn look(&self, account: &AccountId, job: &JobRequest) -> Result<Standing, StoreError> {
+        self.look_at(account, job).await
     }
 
     /// Connects with the patience of a connection attempt, then admits a job of an account that

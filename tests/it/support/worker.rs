@@ -39,6 +39,12 @@ impl WorkerConfig {
         .set("LOG__FORMAT", "json")
     }
 
+    /// The settings as a program's environment.
+    pub fn environment(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.settings.iter();
+        pairs.map(|(name, value)| (&**name, &**value))
+    }
+
     /// With the HTTP carrier.
     pub fn carrier(self, url: &str) -> Self {
         self.set("CARRIERS__DEFAULT__KIND", "http")

@@ -3,9 +3,9 @@
 use tokio::time::Instant;
 
 use super::{Admission, Outside};
-use crate::dispatch::ports::{AccountRequest, Conclusion};
-use crate::domain::{Lane, Verdict};
-use crate::meter::{CounterStore, MemoryStore, StoreAnswer, StoreError};
+use crate::dispatch::ports::{AccountRequest, Conclusion, JobRequest};
+use crate::domain::{AccountId, Lane, Verdict};
+use crate::meter::{CounterStore, MemoryStore, Standing, StoreAnswer, StoreError};
 
 /// The store of counters that all workers share, as one worker reaches it.
 pub struct UnsureStore {
@@ -79,6 +79,11 @@ impl CounterStore for UnsureStore {
     async fn conclude(&self, conclusions: &[Conclusion]) -> Result<(), StoreError> {
         self.fate().await?;
         self.store.conclude(conclusions).await
+    }
+
+    async fn look(&self, account: &AccountId, job: &JobRequest) -> Result<Standing, StoreError> {
+        self.fate().await?;
+        self.store.look(account, job).await
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

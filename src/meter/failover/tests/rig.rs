@@ -106,6 +106,11 @@ impl CounterStore for Scripted {
         Ok(())
     }
 
+    async fn look(&self, account: &AccountId, job: &JobRequest) -> Result<Standing, StoreError> {
+        self.suffer().await?;
+        self.inner.look(account, job).await
+    }
+
     async fn probe(&self) -> Result<(), StoreError> {
         self.suffer().await?;
         self.lose_reply().await;

@@ -4,7 +4,6 @@ use fastrand::Rng;
 use serde_json::Value;
 
 use super::texts;
-use crate::api::faults::SENTINEL;
 use crate::support::api::DEV_KEY;
 
 /// What the routes of a document are asked with.
@@ -44,7 +43,7 @@ const PARAMETERS: [&str; 22] = [
     "true",
     "' OR 1=1",
     "a&b=c=d",
-    SENTINEL,
+    "S3NTINEL%40example.org",
 ];
 
 /// Kinds that a body may say it has.

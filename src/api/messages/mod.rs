@@ -1,0 +1,8 @@
+//! What became of messages.
+
+mod list;
+mod one;
+mod view;
+
+pub use list::*;
+pub use one::*;
