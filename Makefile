@@ -27,6 +27,7 @@ test: ## Every test, on real services (ARGS="name" for some of them)
 	@scripts/services.sh packages test
 	@scripts/clients.sh
 	@scripts/phone_zones.sh
+	@scripts/schemathesis.sh
 	@scripts/services.sh up test
 ifeq ($(strip $(ARGS)),)
 	$(CARGO) test --locked --workspace -- --skip scenarios:: --skip outages::

@@ -10,6 +10,7 @@ use std::time::Duration;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Gauge, Histogram, Meter};
 
+use crate::activity::Tally;
 use crate::dispatch::ports::{RecordsError, WaitReason};
 use crate::domain::{Failure, Field, Lane, Limit, MeterMode, Outcome, Refusal, TRAFFIC_LANE};
 use crate::meter::StoreError;
@@ -162,6 +163,18 @@ pub struct Counts {
     pub meter_mode: AtomicU64,
 }
 
+impl Counts {
+    /// Whose counter this process decides by.
+    #[must_use]
+    pub fn mode(&self) -> MeterMode {
+        let place = usize::try_from(self.meter_mode.load(Relaxed)).unwrap_or_default();
+        MeterMode::ALL
+            .get(place)
+            .copied()
+            .unwrap_or(MeterMode::Local)
+    }
+}
+
 /// The handle through which the parts of a process report what they do.
 #[derive(Clone)]
 pub struct Telemetry {
@@ -171,6 +184,7 @@ pub struct Telemetry {
     carrier_seconds: Histogram<f64>,
     carrier_out: Gauge<u64>,
     api_seconds: Histogram<f64>,
+    tally: Tally,
 }
 
 impl Telemetry {
@@ -238,7 +252,21 @@ impl Telemetry {
                 .u64_gauge("lanekeeper.carrier_out")
                 .with_description("1 while a carrier is left alone because it does not answer")
                 .build(),
+            tally: Tally::off(),
         }
+    }
+
+    /// The same, with a tally of single accounts beside the counts of all.
+    #[must_use]
+    pub fn with_tally(mut self, tally: Tally) -> Self {
+        self.tally = tally;
+        self
+    }
+
+    /// What single accounts do. It has no place in metrics, which know no accounts.
+    #[must_use]
+    pub const fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     /// Telemetry that nobody exports, for tests and simulations.

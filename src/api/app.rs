@@ -5,8 +5,11 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::batches::BatchDesk;
+use super::lanes::Watches;
 use super::limits::RequestLimits;
 use super::outbox::AnyOutbox;
+use super::page::PageDoor;
 use super::send::Desk;
 use super::store::Store;
 use crate::accounts::Directory;
@@ -35,8 +38,14 @@ pub struct App {
     pub store: Store,
     /// How many requests a key may make.
     pub limits: RequestLimits,
+    /// Looks at lanes, for those who watch them.
+    pub lanes: Arc<Watches>,
+    /// Who may look without a key.
+    pub page: PageDoor,
     /// Sends single messages.
     pub desk: Arc<Desk>,
+    /// Takes batches.
+    pub batches: BatchDesk,
     /// The country of numbers without a country code.
     pub default_region: Option<Region>,
     /// What goes on to its end, whether or not its client still waits.

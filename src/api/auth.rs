@@ -30,6 +30,18 @@ impl Caller {
         &self.0
     }
 
+    /// Whether the key is still valid, for what takes longer than a moment.
+    ///
+    /// # Errors
+    /// [`Code::InvalidApiKey`], when it was revoked meanwhile.
+    pub fn still_valid(&self, app: &App) -> ApiResult<()> {
+        let ring = app.keys.ring();
+        if ring.is_none_or(|ring| ring.is_valid(self.0.key)) {
+            return Ok(());
+        }
+        Err(unauthorised())
+    }
+
     /// Whether the key allows this.
     ///
     /// # Errors
@@ -61,7 +73,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-fn unauthorised() -> ApiError {
+pub(super) fn unauthorised() -> ApiError {
     let message = "X-API-Key: expected a key that `lanekeeper key create` has shown";
     ApiError::new(Code::InvalidApiKey, message)
 }

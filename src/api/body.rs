@@ -20,10 +20,6 @@ pub const MAX_BODY: usize = 256 * 1024;
 /// How long a body may take to arrive.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long, and for how many bytes, a client that sends too much is listened to, so that it reads
-/// the answer instead of a broken connection.
-const LISTEN_FOR: Duration = Duration::from_secs(2);
-
 /// Reads the body before anything looks at it, so that the time that a handler may take does not
 /// depend on the client's line.
 pub(super) async fn collect(request: Request, next: Next) -> Response {
@@ -37,9 +33,6 @@ pub(super) async fn collect(request: Request, next: Next) -> Response {
 async fn read(headers: &HeaderMap, body: Body, most: usize) -> ApiResult<Bytes> {
     let mut body = body.into_data_stream();
     if declared_length(headers).is_some_and(|length| length > most as u64) {
-        if !expects_continue(headers) {
-            listen(&mut body).await;
-        }
         return Err(too_large(most));
     }
     let deadline = Instant::now() + ARRIVES_WITHIN;
@@ -57,26 +50,15 @@ async fn read(headers: &HeaderMap, body: Body, most: usize) -> ApiResult<Bytes> 
         let broken = |_| ApiError::new(Code::MalformedBody, "the body broke off");
         let piece = piece.map_err(broken)?;
         if read.len() + piece.len() > most {
-            listen(&mut body).await;
             return Err(too_large(most));
         }
         read.extend_from_slice(&piece);
     }
 }
 
-fn declared_length(headers: &HeaderMap) -> Option<u64> {
+pub(super) fn declared_length(headers: &HeaderMap) -> Option<u64> {
     let length = headers.get(header::CONTENT_LENGTH)?;
     length.to_str().ok()?.parse().ok()
-}
-
-fn expects_continue(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::EXPECT)
-}
-
-/// Hears a client out, for a while, and forgets what it says.
-async fn listen(body: &mut axum::body::BodyDataStream) {
-    let deadline = Instant::now() + LISTEN_FOR;
-    while let Ok(Some(Ok(_))) = timeout_at(deadline, body.next()).await {}
 }
 
 /// The body has more than `most` bytes.

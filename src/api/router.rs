@@ -11,13 +11,18 @@ use utoipa_swagger_ui::SwaggerUi;
 
 use super::app::App;
 use super::error::{ApiError, Code};
-use super::{auth, caps, holds, messages, openapi, preview, seal, send, suppressions};
+use super::{
+    auth, batches, caps, holds, lanes, messages, openapi, page, preview, seal, send, suppressions,
+};
 
 /// Every route of the API.
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(send::send_message, messages::show_message))
         .routes(routes!(messages::list_messages))
+        .routes(routes!(batches::upload_batch))
+        .routes(routes!(batches::batch))
+        .routes(routes!(batches::batch_rejections))
         .routes(routes!(preview::preview_quiet_hours))
         .routes(routes!(
             suppressions::list_suppressions,
@@ -32,6 +37,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(caps::show_cap, caps::put_cap, caps::remove_cap))
         .routes(routes!(holds::list_holds, holds::add_hold))
         .routes(routes!(holds::resume))
+        .routes(routes!(lanes::lanes))
+        .routes(routes!(lanes::events::lane_events))
 }
 
 /// The whole of the API, its document and its reference page.
@@ -44,6 +51,7 @@ pub fn router(app: Arc<App>) -> Router {
     );
     let everything = routes
         .merge(reference)
+        .merge(page::routes())
         .fallback(nothing_there)
         .method_not_allowed_fallback(no_such_method);
     // The last one is the outermost.
@@ -51,6 +59,10 @@ pub fn router(app: Arc<App>) -> Router {
         .layer(from_fn(seal::in_time))
         .layer(from_fn(seal::within_limits))
         .layer(from_fn_with_state(Arc::clone(&app), auth::authenticate))
+        .layer(from_fn_with_state(
+            Arc::clone(&app),
+            page::from_this_machine,
+        ))
         .layer(from_fn_with_state(Arc::clone(&app), seal::seal))
         .with_state(app)
 }

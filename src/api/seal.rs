@@ -22,7 +22,7 @@ static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const ANSWER_WITHIN: Duration = Duration::from_millis(2_400);
 
 /// Paths whose requests or answers are streams: they look after their own size and time.
-const STREAMED: [&str; 2] = ["/api/v1/batches", "/api/v1/lanes/events"];
+const STREAMED: [&str; 3] = ["/api/v1/batches", "/api/v1/lanes/events", "/page/events"];
 
 /// Puts the envelope around whatever comes out.
 pub(super) async fn seal(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {

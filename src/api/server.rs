@@ -3,21 +3,24 @@
 //! A connection that says nothing, or nothing any more, is closed after a while, and earlier when
 //! there are too many: the one that has been idle longest makes room.
 
-use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Request;
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
+
+use super::hearing::Heard;
 
 /// How long a request's head may take to arrive, and how long a connection may be idle.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
@@ -27,6 +30,34 @@ const MAX_HEAD: usize = 32 * 1024;
 
 /// The pause after an accept that failed, as when all file descriptors are in use.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(50);
+
+/// The same when a connection was closed to make room: that is done at once.
+const ROOM_AFTER: Duration = Duration::from_millis(1);
+
+/// How often it is said that accepting fails.
+const SAID_EVERY: Duration = Duration::from_secs(10);
+
+/// File descriptors that are left for all else: the broker, the databases, carriers, operators.
+const SPARE_DESCRIPTORS: usize = 200;
+
+/// Connections that may wait to be taken; the system may allow fewer. When there are more, a client
+/// tries again only after a second.
+const MAY_WAIT: u32 = 4_096;
+
+/// Listens at an address.
+///
+/// # Errors
+/// When the system does not let it.
+pub fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    // Connections of a server that was here before do not keep this one out.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(MAY_WAIT)
+}
 
 /// How it serves.
 #[derive(Debug, Clone)]
@@ -39,7 +70,17 @@ pub struct Server {
 
 /// Serves until told to stop, and then until every answer is out, or `hard` is cancelled.
 pub async fn serve(server: Server, listener: TcpListener, router: Router, hard: CancellationToken) {
+    let most = server.max_connections.min(descriptors_allow());
+    if most < server.max_connections {
+        let wanted = server.max_connections;
+        tracing::warn!(
+            wanted,
+            most,
+            "the API takes fewer connections than api.max_connections: the limit of file descriptors is too low"
+        );
+    }
     let mut open = Connections::default();
+    let mut said: Option<Instant> = None;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -47,14 +88,23 @@ pub async fn serve(server: Server, listener: TcpListener, router: Router, hard: 
         };
         match accepted {
             Ok((stream, _)) => {
-                if open.make_room(server.max_connections) {
+                if open.make_room(most) {
                     open.add(stream, &router, &server.stop);
                 }
             }
+            Err(error) if is_of_the_client(error.kind()) => {}
             Err(error) => {
-                tracing::warn!(kind = %error.kind(), "the API cannot accept a connection");
-                open.close_an_idle_one();
-                sleep(ACCEPT_AGAIN_AFTER).await;
+                if said.is_none_or(|said| said.elapsed() >= SAID_EVERY) {
+                    tracing::warn!(kind = %error.kind(), "the API cannot accept connections");
+                    said = Some(Instant::now());
+                }
+                let made_room = open.close_an_idle_one();
+                sleep(if made_room {
+                    ROOM_AFTER
+                } else {
+                    ACCEPT_AGAIN_AFTER
+                })
+                .await;
             }
         }
     }
@@ -65,15 +115,58 @@ pub async fn serve(server: Server, listener: TcpListener, router: Router, hard: 
     }
 }
 
-struct Connection {
+/// How many connections the limit of file descriptors has room for.
+fn descriptors_allow() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+    limit.map_or(usize::MAX, |limit| {
+        limit.saturating_sub(SPARE_DESCRIPTORS).max(limit / 2)
+    })
+}
+
+/// Whether a client has gone before it was let in.
+const fn is_of_the_client(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::ConnectionRefused
+    )
+}
+
+/// What a connection does.
+#[derive(Default)]
+struct Activity {
     /// Requests that are being answered: none or one.
-    busy: Arc<AtomicUsize>,
+    requests: AtomicUsize,
+    /// Its place among all that have fallen idle: the lower, the longer ago.
+    idle_since: AtomicU64,
+}
+
+impl Activity {
+    fn new() -> Arc<Self> {
+        let activity = Self::default();
+        activity.falls_idle();
+        Arc::new(activity)
+    }
+
+    fn falls_idle(&self) {
+        static PLACES: AtomicU64 = AtomicU64::new(0);
+        let place = PLACES.fetch_add(1, Relaxed);
+        self.idle_since.store(place, Relaxed);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.requests.load(Relaxed) == 0
+    }
+}
+
+struct Connection {
+    activity: Arc<Activity>,
     task: JoinHandle<()>,
 }
 
-/// The open connections, the oldest first.
+/// The open connections.
 #[derive(Default)]
-struct Connections(VecDeque<Connection>);
+struct Connections(Vec<Connection>);
 
 impl Connections {
     /// Whether there is room for one more, by closing an idle one if need be.
@@ -82,24 +175,26 @@ impl Connections {
             return true;
         }
         self.0.retain(|open| !open.task.is_finished());
-        if self.0.len() < most {
-            return true;
-        }
-        self.close_an_idle_one()
+        self.0.len() < most || self.close_an_idle_one()
     }
 
     /// Whether there was one.
     fn close_an_idle_one(&mut self) -> bool {
-        let idle = self.0.iter().position(|open| open.busy.load(Relaxed) == 0);
-        let idle = idle.and_then(|place| self.0.remove(place));
-        idle.map(|idle| idle.task.abort()).is_some()
+        let open = self.0.iter().enumerate();
+        let idle = open.filter(|(_, open)| open.activity.is_idle() && !open.task.is_finished());
+        let longest = idle.min_by_key(|(_, open)| open.activity.idle_since.load(Relaxed));
+        let Some((place, _)) = longest else {
+            return false;
+        };
+        self.0.swap_remove(place).task.abort();
+        true
     }
 
     fn add(&mut self, stream: TcpStream, router: &Router, stop: &CancellationToken) {
-        let busy = Arc::new(AtomicUsize::new(0));
-        let talking = converse(stream, router.clone(), Arc::clone(&busy), stop.clone());
+        let activity = Activity::new();
+        let talking = converse(stream, router.clone(), Arc::clone(&activity), stop.clone());
         let task = tokio::spawn(talking);
-        self.0.push_back(Connection { busy, task });
+        self.0.push(Connection { activity, task });
     }
 
     async fn finished(mut self) {
@@ -119,14 +214,16 @@ impl Drop for Connections {
 async fn converse(
     stream: TcpStream,
     router: Router,
-    busy: Arc<AtomicUsize>,
+    activity: Arc<Activity>,
     stop: CancellationToken,
 ) {
     // Answers are small, and nobody should wait for a second one before the first is sent.
     let _ = stream.set_nodelay(true);
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
-        let under_way = UnderWay::begin(&busy);
-        let answering = router.clone().call(request);
+        let under_way = UnderWay::begin(&activity);
+        let (head, body) = request.into_parts();
+        let body = Heard::new(&head.headers, body);
+        let answering = router.clone().call(Request::from_parts(head, body));
         async move {
             let _under_way = under_way;
             answering.await
@@ -148,17 +245,18 @@ async fn converse(
 }
 
 /// Marks a connection as busy.
-struct UnderWay(Arc<AtomicUsize>);
+struct UnderWay(Arc<Activity>);
 
 impl UnderWay {
-    fn begin(busy: &Arc<AtomicUsize>) -> Self {
-        busy.fetch_add(1, Relaxed);
-        Self(Arc::clone(busy))
+    fn begin(activity: &Arc<Activity>) -> Self {
+        activity.requests.fetch_add(1, Relaxed);
+        Self(Arc::clone(activity))
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+        self.0.falls_idle();
+        self.0.requests.fetch_sub(1, Relaxed);
     }
 }

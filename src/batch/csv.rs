@@ -22,14 +22,14 @@ pub(super) fn fill(
     draft: &mut Draft,
     columns: &Columns,
     cells: &Cells,
-    channel: Channel,
+    channel: Option<Channel>,
 ) -> Result<(), RowError> {
     let line = draft.line;
     expect_width(line, columns, cells)?;
     let named = columns.channel.and_then(|place| cells.get(place));
     let channel = named
         .and_then(|name| Channel::parse(trim(name)))
-        .unwrap_or(channel);
+        .or(channel);
     let mut metadata = Metadata::default();
     for (place, (column, cell)) in columns.all.iter().zip(cells.iter()).enumerate() {
         let value = trim(cell);
@@ -71,8 +71,13 @@ fn expect_width(line: u64, columns: &Columns, cells: &Cells) -> Result<(), RowEr
 }
 
 /// A field's value. Numbers are freed from what spreadsheets add to them.
-fn of_field(line: u64, field: Field, value: &str, channel: Channel) -> Result<&str, RowError> {
-    if !channel.is_phone() || !matches!(field, Field::To | Field::From) {
+fn of_field(
+    line: u64,
+    field: Field,
+    value: &str,
+    channel: Option<Channel>,
+) -> Result<&str, RowError> {
+    if !channel.is_some_and(Channel::is_phone) || !matches!(field, Field::To | Field::From) {
         return Ok(value);
     }
     as_meant(value).map_err(|LostDigits| RowError::new(line, field.as_str(), LostDigits::REASON))

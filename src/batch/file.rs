@@ -97,7 +97,11 @@ impl BatchFile {
         Self::of(file, hint)
     }
 
-    fn of(file: File, hint: Option<Format>) -> Result<Self, FileError> {
+    /// Reads a file through that is open already. Nobody else should write to it.
+    ///
+    /// # Errors
+    /// When it cannot be read, or cannot be a batch.
+    pub fn of(file: File, hint: Option<Format>) -> Result<Self, FileError> {
         let file = Arc::new(file);
         let survey = survey(&file)?;
         let lines = |place| Lines::new(&file, place, survey.bytes, survey.line_end);

@@ -106,7 +106,7 @@ impl Rows {
 struct Maker {
     notation: Notation,
     template: Template,
-    channel: Channel,
+    channel: Option<Channel>,
 }
 
 impl Maker {

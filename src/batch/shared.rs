@@ -7,8 +7,8 @@ use crate::domain::{AccountId, Channel, Field, JobId, Origin, Priority, Region};
 pub struct Batch {
     /// The account that sends them.
     pub account: AccountId,
-    /// The channel of rows that name none.
-    pub channel: Channel,
+    /// The channel of rows that name none. Without it such rows are rejected.
+    pub channel: Option<Channel>,
     /// Where they come from.
     pub origin: Origin,
     /// The batch's id, from which the jobs' ids are made.

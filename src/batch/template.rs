@@ -42,7 +42,7 @@ impl Template {
             push_entry(&mut shared, field.as_str());
             push_string(&mut shared, value);
         }
-        let channel = (Field::Channel, batch.channel.as_str());
+        let channel = batch.channel.map(|it| (Field::Channel, it.as_str()));
         let priority = batch.priority.map(|it| (Field::Priority, it.as_str()));
         let further = batch
             .defaults
@@ -52,7 +52,7 @@ impl Template {
         Self {
             batch: batch.id.clone(),
             shared,
-            defaults: [Some(channel), priority]
+            defaults: [channel, priority]
                 .into_iter()
                 .flatten()
                 .chain(further)
@@ -88,6 +88,10 @@ impl Template {
             if !draft.given.has(*field) && !unwanted {
                 draft.json(*field, value);
             }
+        }
+        if !draft.given.has(Field::Channel) {
+            let reason = "a row needs a channel, because the batch names none";
+            return Err(RowError::new(draft.line, "channel", reason));
         }
         if !has_content && !draft.given.has(Field::Body) {
             let reason = "a row needs a body or content";

@@ -12,12 +12,17 @@ use tokio_util::task::TaskTracker;
 
 use super::records::{Memory, migration_failure};
 use crate::accounts::keys::{self, LiveKeyRing};
+use crate::activity::{self, Tally};
+use crate::api::batches::BatchDesk;
 use crate::api::send::{Desk, DeskParts, FirstAnswers, forget_old};
-use crate::api::{AnyOutbox, App, RequestLimits, Server, Store, router, serve};
+use crate::api::{
+    AnyOutbox, App, PageDoor, RequestLimits, Server, Store, Watches, listen, router, serve,
+};
 use crate::clock::SystemClock;
 use crate::intake::Outbox;
 use crate::meter::AnyMeter;
 use crate::ops::{self, LaneReadiness, Metrics, Readiness, Shutdown};
+use crate::overview::HeldStore;
 use crate::postgres::Database;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
@@ -32,12 +37,12 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let shutdown = Shutdown::listen(settings.worker.grace).context("cannot listen for signals")?;
     let metrics = Metrics::new()?;
-    let telemetry = Telemetry::new(&metrics.meter());
+    let telemetry = Telemetry::new(&metrics.meter()).with_tally(Tally::counting());
     metrics.observe(&telemetry);
-    let ops_listener = bind(settings.ops.listen, "LANEKEEPER__OPS__LISTEN").await?;
-    let listener = bind(settings.api.listen, "LANEKEEPER__API__LISTEN").await?;
+    let ops_listener = bind(settings.ops.listen, "LANEKEEPER__OPS__LISTEN")?;
+    let listener = bind(settings.api.listen, "LANEKEEPER__API__LISTEN")?;
     let memory = super::records::open(&settings)?;
-    let Some(beside) = memory.beside() else {
+    let (Some(beside), Some(database)) = (memory.beside(), &settings.database) else {
         bail!(
             "the API needs a database: set LANEKEEPER__DATABASE__URL (keys live there; \
              `lanekeeper dev` does without any service)"
@@ -48,6 +53,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let mut amqp = super::amqp::options(&settings)?;
     amqp.confirm_timeout = settings.api.confirm_timeout;
     let outbox = Arc::new(AnyOutbox::Amqp(Outbox::start(amqp, telemetry.clone())?));
+    let batches = super::batches::on_services(&settings, database, &telemetry)?;
     let keys = Arc::new(LiveKeyRing::of_database());
     let mut keepers = memory.follow(&shutdown.soft);
     let (ring, pool, stop) = (
@@ -63,6 +69,9 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         shutdown.soft.clone(),
     ));
 
+    let counted = CancellationToken::new();
+    let seconds = super::lanes::tell(&settings, &telemetry, &mut keepers, &counted)?;
+    let watches = watches(&settings, &memory, beside, seconds, &telemetry)?;
     let app = Arc::new(app(
         &settings,
         &memory,
@@ -71,6 +80,8 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
             keys,
             meter,
             outbox,
+            batches,
+            watches,
             telemetry,
             stop: shutdown.soft.clone(),
         },
@@ -104,6 +115,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         shutdown.soft.cancel();
         serving.await;
     }
+    counted.cancel();
     leave(app, &shutdown).await;
     let kept = async { while keepers.join_next().await.is_some() {} };
     let _ = timeout_at(Instant::now() + LEAVE_WITHIN, kept).await;
@@ -119,15 +131,30 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn bind(address: std::net::SocketAddr, variable: &str) -> anyhow::Result<TcpListener> {
-    let bound = TcpListener::bind(address).await;
+fn bind(address: std::net::SocketAddr, variable: &str) -> anyhow::Result<TcpListener> {
+    let bound = listen(address);
     bound.with_context(|| format!("cannot listen on {address}: choose another one by {variable}"))
+}
+
+fn watches(
+    settings: &Settings,
+    memory: &Memory,
+    beside: &Database,
+    seconds: Arc<activity::Store>,
+    telemetry: &Telemetry,
+) -> anyhow::Result<Arc<Watches>> {
+    let directory = Arc::clone(&memory.directory);
+    let held = HeldStore::Postgres(beside.clone());
+    let sources = super::lanes::sources(settings, directory, held, seconds, telemetry)?;
+    Ok(Arc::new(Watches::new(sources)))
 }
 
 struct Parts {
     keys: Arc<LiveKeyRing>,
     meter: Arc<AnyMeter>,
     outbox: Arc<AnyOutbox>,
+    batches: BatchDesk,
+    watches: Arc<Watches>,
     telemetry: Telemetry,
     stop: CancellationToken,
 }
@@ -155,7 +182,10 @@ fn app(settings: &Settings, memory: &Memory, beside: &Database, parts: Parts) ->
         clock,
         store: Store::Postgres(beside.clone()),
         limits: RequestLimits::new(settings.api.requests_per_second),
+        lanes: parts.watches,
+        page: PageDoor::Key,
         desk: Arc::new(desk),
+        batches: parts.batches,
         default_region: settings.jobs.default_region,
         tasks: TaskTracker::new(),
         stop: parts.stop,
@@ -177,6 +207,7 @@ async fn leave(app: Arc<App>, shutdown: &Shutdown) {
         tracing::warn!("some decisions could not be recorded in Redis");
     }
     app.broker.close(leave_by).await;
+    app.batches.close(leave_by).await;
 }
 
 /// It is ready when it can accept messages.

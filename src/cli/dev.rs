@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use tokio::net::TcpListener;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -14,14 +13,18 @@ use crate::accounts::Directory;
 use crate::accounts::keys::{
     ApiKey, KeyGrant, KeyRing, KeyScope, KeyScopes, LiveKeyRing, StoredKey,
 };
+use crate::activity::{self, MemorySeconds, Store as Seconds, Tally};
 use crate::api::send::{Desk, DeskParts, FirstAnswers};
-use crate::api::{AnyOutbox, App, RequestLimits, Server, Store, router, serve};
+use crate::api::{
+    AnyOutbox, App, PageDoor, RequestLimits, Server, Store, Watches, listen, router, serve,
+};
 use crate::clock::SystemClock;
 use crate::dispatch::Pipeline;
 use crate::domain::{AccountId, Origin};
 use crate::embedded::{Delays, EmbeddedQueues, MemoryRecords};
 use crate::meter::{AnyMeter, Failover, MemoryStore};
 use crate::ops::Shutdown;
+use crate::overview::{Depths, HeldStore, Sources};
 use crate::records::AnyRecords;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
@@ -52,12 +55,18 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         );
     }
     let shutdown = Shutdown::listen(settings.worker.grace).context("cannot listen for signals")?;
-    let listener = TcpListener::bind(address).await.with_context(|| {
+    let listener = listen(address).with_context(|| {
         format!("cannot listen on {address}: choose another one by LANEKEEPER__API__LISTEN")
     })?;
     let stage = Stage::new(&settings);
     let app = Arc::new(stage.app(&settings, shutdown.soft.clone())?);
     let mut working = stage.start_worker(&settings, &shutdown)?;
+    let telling = activity::report(
+        stage.telemetry.tally().clone(),
+        Arc::clone(&stage.seconds),
+        shutdown.soft.clone(),
+    );
+    tokio::spawn(telling);
     tokio::spawn(release(stage, shutdown.soft.clone()));
     print!("{}", greeting(listener.local_addr().unwrap_or(address)));
     let server = Server {
@@ -87,6 +96,7 @@ struct Stage {
     any_records: Arc<AnyRecords>,
     directory: Arc<Directory>,
     meter: Arc<AnyMeter>,
+    seconds: Arc<Seconds>,
     telemetry: Telemetry,
 }
 
@@ -95,8 +105,9 @@ impl Stage {
         let clock = Arc::new(SystemClock);
         let records = MemoryRecords::new(clock.clone());
         let failover = super::pipeline::failover(settings);
-        let telemetry = Telemetry::unexported();
+        let telemetry = Telemetry::unexported().with_tally(Tally::counting());
         let store = MemoryStore::new(failover.claim_life, clock.clone());
+        let seconds = MemorySeconds::beside(store.clone(), clock.clone());
         let meter = Failover::new(store, failover, clock, telemetry.clone());
         Self {
             queues: EmbeddedQueues::new(Delays {
@@ -107,6 +118,7 @@ impl Stage {
             records,
             directory: Arc::new(Directory::from_settings(settings)),
             meter: Arc::new(AnyMeter::Memory(meter)),
+            seconds: Arc::new(Seconds::Memory(seconds)),
             telemetry,
         }
     }
@@ -131,12 +143,27 @@ impl Stage {
             clock,
             store: Store::Memory(self.records.clone()),
             limits: RequestLimits::new(settings.api.requests_per_second),
+            lanes: Arc::new(Watches::new(self.sources())),
+            page: PageDoor::of_dev(settings.api.listen, AccountId::parse(ACCOUNT)?),
             desk: Arc::new(desk),
+            batches: super::batches::in_memory(settings, self.queues.clone(), self.records.clone()),
             default_region: settings.jobs.default_region,
             tasks: TaskTracker::new(),
             stop,
             telemetry: self.telemetry.clone(),
         })
+    }
+
+    /// What the lanes page shows.
+    fn sources(&self) -> Sources {
+        Sources {
+            directory: Arc::clone(&self.directory),
+            store: Arc::clone(&self.seconds),
+            held: HeldStore::Memory(self.records.clone()),
+            depths: Depths::Embedded(self.queues.clone()),
+            clock: Arc::new(SystemClock),
+            mode: super::lanes::mode_of(&self.telemetry),
+        }
     }
 
     fn start_worker(

@@ -1,11 +1,8 @@
 //! `lanekeeper enqueue`: a file of rows becomes jobs in the queues.
 
 mod args;
-mod counts;
 mod keeper;
 mod plan;
-mod publish;
-mod reading;
 mod refusal;
 mod report;
 mod state;
@@ -26,6 +23,7 @@ pub use args::Args;
 
 use crate::batch::{Batch, BatchFile, FileError, RowOptions, Rows};
 use crate::cli::{complain, escape};
+use crate::enqueueing::Start;
 use crate::intake::{AmqpOptions, Endpoint, Feed, IntakeError, Names};
 use crate::settings::Settings;
 
@@ -33,7 +31,7 @@ use super::stop::Stop;
 
 use super::progress::Progress;
 use keeper::Keeper;
-use plan::{Plan, Start, plan};
+use plan::{Plan, plan};
 use refusal::Refusal;
 use report::{Report, Status};
 use state::Identity;
@@ -114,7 +112,7 @@ impl Command<'_> {
 
     async fn run_with_state(&self, file: &BatchFile, path: &Path) -> Result<Report, Refusal> {
         let (state, earlier) = StateFile::open(path)?;
-        let identity = Identity::of(file, &self.batch, self.args.reading.allow_duplicates);
+        let identity = Identity::of(file, &self.batch, self.row_options());
         let choice = self.args.choice();
         match plan(earlier, &identity, choice, path, (self.now)())? {
             Plan::Finished(earlier) => Ok(self.report().kept_in(path).already_queued(&earlier)),
@@ -178,10 +176,13 @@ impl Command<'_> {
     }
 
     fn rows(&self, file: &BatchFile, enqueued_at: Timestamp) -> Result<Rows, FileError> {
-        let options = RowOptions {
+        file.rows(&self.batch, self.row_options(), enqueued_at)
+    }
+
+    fn row_options(&self) -> RowOptions {
+        RowOptions {
             allow_duplicates: self.args.reading.allow_duplicates,
-        };
-        file.rows(&self.batch, options, enqueued_at)
+        }
     }
 
     fn transfer(&self, what: &'static str, file: &BatchFile) -> Transfer<'_> {

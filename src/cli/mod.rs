@@ -4,6 +4,7 @@ pub mod account;
 mod age;
 mod amqp;
 pub mod api;
+mod batches;
 pub mod cap;
 pub mod ceiling;
 pub mod check;
@@ -15,6 +16,7 @@ mod escape;
 pub mod explain;
 pub mod hold;
 pub mod key;
+pub mod lanes;
 pub mod migrate;
 mod pipeline;
 mod progress;
@@ -107,6 +109,8 @@ enum Command {
     Suppression(suppression::Args),
     /// Make and revoke the keys by which programs are let in to the HTTP API.
     Key(key::Args),
+    /// See how the lanes of an account stand: limits, last minute, queues.
+    Lanes(lanes::Args),
     /// Hold back an account, campaign, journey or batch until it is resumed.
     Pause(hold::PauseArgs),
     /// Let go on what is paused.
@@ -173,6 +177,7 @@ pub fn main(
             block_on(None, suppression::run(settings, args))
         }
         (Command::Key(args), Ok(settings)) => block_on(None, key::run(settings, args)),
+        (Command::Lanes(args), Ok(settings)) => block_on(None, lanes::run(settings, args)),
         (Command::Pause(args), Ok(settings)) => block_on(None, hold::pause(settings, args)),
         (Command::Resume(args), Ok(settings)) => block_on(None, hold::resume(settings, args)),
         (Command::Cancel(args), Ok(settings)) => block_on(None, hold::cancel(settings, args)),

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::records::{Memory, migration_failure};
+use crate::activity::Tally;
 use crate::carrier::AnyCarrier;
 use crate::clock::SystemClock;
 use crate::dispatch::ports::{Broker as _, Records as _};
@@ -36,7 +37,7 @@ const FIRST_CONTACT: Duration = Duration::from_secs(1);
 pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let shutdown = Shutdown::listen(settings.worker.grace).context("cannot listen for signals")?;
     let metrics = Metrics::new()?;
-    let telemetry = Telemetry::new(&metrics.meter());
+    let telemetry = Telemetry::new(&metrics.meter()).with_tally(Tally::counting());
     metrics.observe(&telemetry);
     let listener = TcpListener::bind(settings.ops.listen)
         .await
@@ -62,6 +63,8 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         }
     }
     let mut keepers = memory.keep(&settings, Arc::clone(&broker), &telemetry, &shutdown.soft);
+    let counted = CancellationToken::new();
+    super::lanes::tell(&settings, &telemetry, &mut keepers, &counted)?;
     let pipeline = pipeline(
         &settings,
         &memory,
@@ -85,6 +88,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         shutdown.soft.cancel();
         running.await;
     }
+    counted.cancel();
     let leave_by = leave_by(&shutdown);
     let kept = async { while keepers.join_next().await.is_some() {} };
     let _ = timeout_at(leave_by, kept).await;

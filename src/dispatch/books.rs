@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::ports::{Ended, Receipt, Records, RecordsError};
+use crate::activity::Count;
 use crate::domain::{Lane, Outcome};
 use crate::telemetry::Telemetry;
 
@@ -179,6 +180,10 @@ async fn write_what_fits<R: Records>(records: &R, ended: &[Ended]) -> Option<u64
 pub(super) fn count(telemetry: &Telemetry, ended: &Ended) {
     if !ended.repeated {
         telemetry.settled(ended.head.lane, ended.outcome);
+        if let Some(what) = Count::of_end(ended.outcome) {
+            let head = &ended.head;
+            telemetry.tally().add(&head.account, head.lane, what, 1);
+        }
     }
 }
 

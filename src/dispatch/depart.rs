@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::in_hand::{Departure, InHand};
 use super::ports::{Broker, DeadLetter, Receipt, Records, RecordsError, Route, WaitingJob};
+use crate::activity::Count;
 use crate::domain::{Lane, Outcome};
 use crate::telemetry::Telemetry;
 
@@ -88,7 +89,7 @@ impl<B: Broker, R: Records> Departures<B, R> {
         let mut here = Vec::new();
         for ((job, why), result) in jobs.into_iter().zip(results) {
             if result.is_ok() {
-                self.count(job.lane(), &why);
+                self.count(&job, &why);
                 gone.push(job.receipt);
             } else {
                 here.push(Departing::Job(job, why));
@@ -124,19 +125,27 @@ impl<B: Broker, R: Records> Departures<B, R> {
             return Err((part, error));
         }
         for (job, why) in &part {
-            self.count(job.lane(), why);
+            self.count(job, why);
         }
         let gone = part.into_iter().map(|(job, _)| job.receipt).collect();
         self.broker.acknowledge(gone);
         Ok(())
     }
 
-    fn count(&self, lane: Lane, why: &Departure) {
+    fn count(&self, job: &InHand, why: &Departure) {
+        let lane = job.lane();
+        let tally = |what| self.telemetry.tally().add(job.account(), lane, what, 1);
         match why {
-            Departure::Shed(limit) => self.telemetry.shed(lane, *limit),
+            Departure::Shed(limit) => {
+                self.telemetry.shed(lane, *limit);
+                tally(Count::Shed(*limit));
+            }
             Departure::Park => self.telemetry.parked(lane),
             Departure::Astray => {}
-            Departure::Wait(reason, _) => self.telemetry.waits(lane, *reason),
+            Departure::Wait(reason, _) => {
+                self.telemetry.waits(lane, *reason);
+                tally(Count::Deferred);
+            }
         }
     }
 

@@ -302,11 +302,11 @@ impl LaneQueue {
         self.len
     }
 
-    /// The first job of each stream.
-    pub fn firsts(&self) -> impl Iterator<Item = &InHand> {
+    /// The first job of each stream, and how many there are.
+    pub fn standing(&self) -> impl Iterator<Item = (&InHand, usize)> {
         self.streams
             .values()
-            .filter_map(|stream| stream.jobs.front())
+            .filter_map(|stream| Some((stream.jobs.front()?, stream.jobs.len())))
     }
 
     /// Takes the first job of the stream whose turn it is, which goes on for `run` jobs.

@@ -77,6 +77,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Pipeline<B, M, C, K,
             fleet: Arc::clone(&self.fleet),
             clock: Arc::clone(&self.clock),
             max_attempts: self.options.retry.max_attempts,
+            tally: self.telemetry.tally().clone(),
             settle: settle.clone(),
         };
         stages.spawn(recorder.run(finished, events_in.clone()));

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::fleet::Fleet;
 use super::in_hand::InHand;
 use super::ports::{Accepted, CapKey, Clock, Conclusion, Meter, SendError, SendVerdict, TryResult};
 use super::send::{Ending, Finished};
 use super::settle::Settlement;
+use crate::activity::Tally;
 use crate::domain::{Failure, Outcome};
 
 /// The most tries that are recorded in one go.
@@ -31,6 +33,7 @@ pub(super) struct Recorder<M, C, K> {
     pub fleet: Arc<Fleet<C>>,
     pub clock: Arc<K>,
     pub max_attempts: u32,
+    pub tally: Tally,
     pub settle: mpsc::UnboundedSender<Settlement>,
 }
 
@@ -46,11 +49,29 @@ impl<M: Meter, C: Send + Sync + 'static, K: Clock> Recorder<M, C, K> {
                 let Ok(more) = finished.try_recv() else { break };
                 batch.extend(more);
             }
+            self.count(&batch);
             self.meter
                 .conclude(batch.iter().map(|one| self.conclusion(one)).collect())
                 .await;
             for one in batch {
                 self.pass_on(one, &again);
+            }
+        }
+    }
+
+    /// Counts what carriers have taken, for those who watch an account.
+    fn count(&self, batch: &[Finished]) {
+        let Some(mut page) = self.tally.page() else {
+            return;
+        };
+        let (wall, now) = (self.clock.now(), Instant::now());
+        for Finished { attempt, result } in batch {
+            let in_hand = &attempt.in_hand;
+            if matches!(result, Ending::Tried(Ok(_)))
+                && let Some(second) = page.of(in_hand.account())
+            {
+                let lane = second.lane_mut(in_hand.lane());
+                lane.dispatched(in_hand.waited(wall, now));
             }
         }
     }

@@ -234,6 +234,14 @@ impl EmbeddedQueues {
         left.map(|message| message.payload.clone()).collect()
     }
 
+    /// Messages that no session has: in a lane's queues, or on their way back there.
+    #[must_use]
+    pub fn unheld(&self, lane: Lane) -> usize {
+        let state = self.lock();
+        let away = state.away.values().filter(|(of, _)| *of == lane).count();
+        state.lanes[lane.index()].len() + away
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -24,6 +24,8 @@ pub enum Purpose {
     Enqueue,
     /// Publishes what an API server has accepted, and declares the queues for it.
     Api,
+    /// Asks how long queues are.
+    Watch,
     /// Looks into the dead queue, or publishes what was in it; each over a connection of its own.
     Dead,
 }
@@ -36,6 +38,7 @@ impl Purpose {
             Self::Publish => format!("lanekeeper worker {host} publish"),
             Self::Enqueue => format!("lanekeeper enqueue {host}"),
             Self::Api => format!("lanekeeper api {host}"),
+            Self::Watch => format!("lanekeeper lanes {host}"),
             Self::Dead => format!("lanekeeper dead {host}"),
         }
     }

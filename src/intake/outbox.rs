@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Retry;
 use crate::dispatch::ports::{PublishError, Requeue};
+use crate::domain::Job;
 use crate::telemetry::Telemetry;
 
 use super::connection::{self, Purpose};
@@ -81,6 +82,13 @@ impl Outbox {
             close,
             tasks: Mutex::new(tasks),
         })
+    }
+
+    /// Publishes new jobs as any publisher does, mandatory and confirmed. One result per job, in
+    /// order.
+    pub async fn queue(&self, jobs: &[Job]) -> Vec<Result<(), PublishError>> {
+        let messages = jobs.iter().map(|job| Outgoing::job(&self.names, job));
+        self.publisher.publish(messages.collect()).await
     }
 
     /// Publishes jobs, mandatory and confirmed. One result per job, in order.

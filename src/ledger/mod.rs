@@ -1,6 +1,7 @@
 //! The ledger: one row for each job that has ended, written before its message is acknowledged, and
 //! what can be told from it afterwards.
 
+mod batch;
 mod maintenance;
 mod page;
 mod partitions;
@@ -10,6 +11,7 @@ mod row;
 mod trace;
 mod write;
 
+pub use batch::{BatchEnd, batch_ends};
 pub use maintenance::{Maintenance, maintain};
 pub use page::{LOOKED_AT, NEWEST, Page, Place, Wanted, page};
 pub use partitions::{Maintained, Obstacle};

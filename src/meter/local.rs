@@ -285,6 +285,12 @@ impl LocalCounters {
         }
     }
 
+    /// An account's counter.
+    pub(super) fn counter(&self, account: &AccountId, now: Moment) -> Counter {
+        let window = self.windows.get(account).copied().unwrap_or_default();
+        window.counter(now.instant)
+    }
+
     /// Notes how a try ended.
     pub(super) fn conclude(&mut self, conclusion: &Conclusion, now: Moment) {
         self.books.conclude(conclusion, now);

@@ -9,7 +9,7 @@ use super::claims::Moment;
 use super::local::LocalCounters;
 use super::{CounterStore, Standing, StoreAnswer, StoreError};
 use crate::dispatch::ports::{AccountRequest, Clock, Conclusion, JobRequest};
-use crate::domain::AccountId;
+use crate::domain::{AccountId, Counter};
 
 /// So many claims, counts of caps and windows of numbers and services are kept at most. Beyond that
 /// those next to expire give way.
@@ -31,6 +31,13 @@ impl MemoryStore {
             counters: Arc::new(Mutex::new(LocalCounters::new(claim_life, BOUND))),
             clock,
         }
+    }
+
+    /// An account's counter at this moment; nothing is counted.
+    #[must_use]
+    pub fn counter(&self, account: &AccountId) -> Counter {
+        let (counters, now) = self.open();
+        counters.counter(account, now)
     }
 
     fn open(&self) -> (MutexGuard<'_, LocalCounters>, Moment) {

@@ -10,6 +10,7 @@
 //! seconds: what waits, waits here, and not in the broker.
 
 mod advance;
+mod batch;
 mod cancelled;
 mod census;
 mod choose;
@@ -22,6 +23,7 @@ mod serve;
 mod turn;
 mod turns;
 
+pub use batch::batch_waiting;
 pub use keep::keep;
 pub use releaser::Releaser;
 pub use serve::CeilingOf;

@@ -46,7 +46,7 @@ impl AwkwardFile {
         let body = self.default_body.map(|body| (Field::Body, body.to_owned()));
         Batch {
             account: AccountId::parse("acme").unwrap(),
-            channel: Channel::Sms,
+            channel: Some(Channel::Sms),
             origin: Origin::Campaign,
             id: BatchId::parse("spring").unwrap(),
             priority: None,

@@ -1,10 +1,12 @@
 //! The zones of telephone numbers, held against the Python package that they are taken from.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use jiff::tz::TimeZone;
 use lanekeeper::gates::phone_zones;
+
+use crate::support::programs::installed;
 
 const NUMBERS: usize = 11_000;
 
@@ -45,12 +47,7 @@ fn difference(line: &str) -> Option<String> {
 
 /// What a program that uses the package prints.
 fn python(program: &str, arguments: &[&str]) -> String {
-    let library = library();
-    let shown = library.display();
-    assert!(
-        library.join("phonenumbers").exists(),
-        "no {shown}: run scripts/phone_zones.sh"
-    );
+    let library = installed("phonenumbers", "scripts/phone_zones.sh");
     let output = Command::new("python3")
         .arg(root().join(program))
         .args(arguments)
@@ -61,12 +58,6 @@ fn python(program: &str, arguments: &[&str]) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program}: {said}");
     String::from_utf8(output.stdout).unwrap()
-}
-
-fn library() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR");
-    let target = target.map_or_else(|| root().join("target"), |target| root().join(target));
-    target.join("clients/phonenumbers")
 }
 
 fn root() -> &'static Path {

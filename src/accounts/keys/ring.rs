@@ -101,6 +101,19 @@ impl KeyRing {
         Ok(&stored.grant)
     }
 
+    /// Whether a key that was accepted before would be accepted again.
+    #[must_use]
+    pub fn is_valid(&self, key: KeyId) -> bool {
+        self.keys.get(&key).is_some_and(|stored| !stored.is_revoked)
+    }
+
+    /// What a key that is valid grants, by its id: for what was let in by it before.
+    #[must_use]
+    pub fn grant(&self, key: KeyId) -> Option<&KeyGrant> {
+        let stored = self.keys.get(&key).filter(|stored| !stored.is_revoked);
+        stored.map(|stored| &stored.grant)
+    }
+
     /// How many there are, revoked ones included.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -235,3 +235,25 @@ pub async fn list(
     let rows = rows.fetch_all(connection).await?;
     Ok(rows.into_iter().filter_map(Row::record).collect())
 }
+
+/// The holds of an account that were put last, up to so many.
+///
+/// # Errors
+/// When the database does not say.
+pub async fn newest(
+    connection: &mut PgConnection,
+    account: &AccountId,
+    most: i64,
+) -> Result<Vec<HoldRecord>, sqlx::Error> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"SELECT account_id, kind, target, state, reason, by_key,
+            (extract(epoch FROM since) * 1000)::bigint AS "since_ms!"
+        FROM holds WHERE account_id = $1
+        ORDER BY since DESC, kind, target LIMIT $2"#,
+        account.as_str(),
+        most
+    );
+    let rows = rows.fetch_all(connection).await?;
+    Ok(rows.into_iter().filter_map(Row::record).collect())
+}

@@ -10,11 +10,12 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::answer::{Accepted, error_of, replayed, with_rate};
-use super::desk::{No, Taken};
+use super::desk::{No, Settled, Taken};
 use super::first_answers::{FirstAnswer, FirstAnswers, Known};
 use super::key::{IdempotencyKey, derived_id, random_id};
 use super::request::{Given, Message, MessageRequest};
 use crate::accounts::keys::KeyScope;
+use crate::activity::Count;
 use crate::api::app::App;
 use crate::api::auth::Caller;
 use crate::api::body::JsonBytes;
@@ -53,7 +54,12 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
     request_body(content = MessageRequest, content_type = "application/json"),
     responses(
         (status = 200, description = "With `dry_run=true`: what would become of it", body = Envelope<JudgementView>),
-        (status = 202, description = "Accepted: the broker has stored it, or it waits in the database", body = Envelope<Accepted>),
+        (status = 202, description = "Accepted: the broker has stored it, or it waits in the database", body = Envelope<Accepted>, headers(
+            ("X-RateLimit-Limit" = u32, description = "The lane's ceiling, in messages per second"),
+            ("X-RateLimit-Remaining" = u32, description = "What is left of it in this window"),
+            ("X-RateLimit-Reset" = u64, description = "When the window ends, in seconds since 1970"),
+            ("Idempotent-Replayed" = bool, description = "`true`: the answer that this Idempotency-Key got first"),
+        )),
         (status = 400, description = "`MALFORMED_BODY`", body = ErrorEnvelope),
         (status = 401, description = "`INVALID_API_KEY`", body = ErrorEnvelope),
         (status = 402, description = "`ACCOUNT_PAUSED`", body = ErrorEnvelope),
@@ -152,7 +158,7 @@ fn channel_of(path: &PathParams) -> ApiResult<Channel> {
 
 async fn send(app: Arc<App>, job: Arc<Job>, digest: Option<Digest>) -> Response {
     let Some(digest) = digest else {
-        let (settled, rate) = app.desk.send(Arc::clone(&job), false).await;
+        let (settled, rate) = take(&app, &job, false).await;
         return with_rate(told(&app, settled, &job, app.clock.now()), rate);
     };
     match app
@@ -179,8 +185,30 @@ async fn send(app: Arc<App>, job: Arc<Job>, digest: Option<Digest>) -> Response 
     }
 }
 
+/// Takes a message as far as it goes, and counts it for those who watch its account.
+async fn take(app: &App, job: &Arc<Job>, may_be_known: bool) -> Settled {
+    let (settled, rate) = app.desk.send(Arc::clone(job), may_be_known).await;
+    if let Some(what) = counted(&settled) {
+        let tally = app.telemetry.tally();
+        tally.add(&job.head.account, job.lane(), what, 1);
+    }
+    (settled, rate)
+}
+
+/// What counts here; what was queued counts when a worker has sent it.
+fn counted(settled: &Result<Taken, No>) -> Option<Count> {
+    match settled {
+        Ok(Taken::Waits { .. }) => Some(Count::Deferred),
+        Err(No::Shed { limit, .. }) => Some(Count::Shed(*limit)),
+        Err(No::Refused { outcome, .. }) => Count::of_end(*outcome),
+        Err(No::UnknownAccount | No::AccountPaused | No::Capped { .. }) => Some(Count::Refused),
+        Ok(Taken::Queued | Taken::Before)
+        | Err(No::Unrecorded(_) | No::NotPublished(_) | No::Unknown) => None,
+    }
+}
+
 async fn send_keyed(app: &App, job: &Arc<Job>, digest: Digest, is_first: bool) -> Response {
-    let (settled, rate) = app.desk.send(Arc::clone(job), true).await;
+    let (settled, rate) = take(app, job, true).await;
     let now = app.clock.now();
     let first_answers = app.desk.first_answers();
     match &settled {

@@ -31,12 +31,17 @@ use crate::intake::decode::{Decoding, MAX_PAYLOAD, decode};
 #[expect(dead_code, reason = "it describes; requests are read field by field")]
 pub struct MessageRequest {
     /// The recipient. On phone channels a number in international form.
-    #[schema(example = "+447700900123", max_length = 1024)]
+    #[schema(
+        example = "+447700900123",
+        max_length = 1024,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"
+    )]
     to: String,
     /// The sender: a number in international form, or a name or id of your own.
+    #[schema(pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     from: Option<String>,
     /// The text.
-    #[schema(example = "Your code is 482913")]
+    #[schema(example = "Your code is 482913", pattern = "^[^\\u0000]*$")]
     body: Option<String>,
     /// The structure, for channels that need one.
     #[schema(value_type = Option<Object>)]
@@ -49,14 +54,16 @@ pub struct MessageRequest {
     #[schema(value_type = Option<Object>)]
     metadata: Option<Value>,
     /// The messaging service that it is sent through.
+    #[schema(pattern = "^[^\\u0000]*$")]
     service_id: Option<String>,
     /// What kind of message it is, for frequency caps.
+    #[schema(pattern = "^[^\\u0000]*$")]
     category: Option<String>,
-    /// The campaign it belongs to.
-    #[schema(max_length = 1024)]
+    /// The campaign it belongs to: at most 1024 bytes.
+    #[schema(max_length = 1024, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     campaign_id: Option<String>,
-    /// The journey it belongs to.
-    #[schema(max_length = 1024)]
+    /// The journey it belongs to: at most 1024 bytes.
+    #[schema(max_length = 1024, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     journey_id: Option<String>,
     /// The recipient's time zone by its IANA name, for quiet hours.
     #[schema(example = "Europe/London")]

@@ -82,7 +82,7 @@ pub fn read(path: &Path, sender: Sender<'_>, room: Room) -> Result<Contents, Fil
     let file = BatchFile::open(path, None)?;
     let batch = Batch {
         account: sender.account.clone(),
-        channel: sender.channel,
+        channel: Some(sender.channel),
         origin: Origin::Campaign,
         id: BatchId::parse("demo").expect("letters are an id"),
         priority: None,

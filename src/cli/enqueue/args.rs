@@ -188,7 +188,7 @@ impl Args {
             .filter_map(|(field, value)| value.clone().map(|value| (field, value)));
         Batch {
             account: self.account.clone(),
-            channel: self.channel,
+            channel: Some(self.channel),
             origin: self.origin,
             id: self.batch.clone(),
             priority: defaults.priority,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::counts::Counts;
-use super::plan::Start;
+use crate::enqueueing::{Counts, Start};
+
 use super::state::{Identity, State, VERSION};
 use super::state_file::{StateError, StateFile};
 
@@ -56,11 +56,7 @@ impl<'a> Keeper<'a> {
     /// When the state cannot be written.
     pub(super) fn note(&mut self, line: u64, counts: Counts) -> Result<(), StateError> {
         self.state.confirmed_line = line;
-        self.state.counts = Counts {
-            queued: counts.queued + counts.already_queued,
-            already_queued: 0,
-            ..counts
-        };
+        self.state.counts = counts.of_all_runs();
         self.write(self.durable_at.elapsed() >= DURABLE_EVERY)
     }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use thiserror::Error;
 
-use super::counts::Counts;
+use crate::enqueueing::{Mark, Start};
+
 use super::state::{Identity, State};
 
 /// What the operator has chosen.
@@ -15,24 +16,6 @@ pub(super) enum Choice {
     Resume,
     /// Begin again.
     Restart,
-}
-
-/// How far an earlier run has come.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Mark {
-    /// All good rows up to this line are stored; 0 before the first.
-    pub(super) line: u64,
-    /// What became of the rows up to there.
-    pub(super) counts: Counts,
-}
-
-/// How a run begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Start {
-    /// The instant that every job of the run says it was queued at.
-    pub(super) enqueued_at: Timestamp,
-    /// The rows that are not queued again.
-    pub(super) mark: Mark,
 }
 
 /// What follows.
@@ -164,6 +147,7 @@ pub(super) fn plan(
 mod tests {
     use super::super::state::VERSION;
     use super::*;
+    use crate::enqueueing::Counts;
 
     fn identity(account: &str, file: &str, options: &str) -> Identity {
         Identity {

@@ -6,8 +6,8 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use crate::batch::{RowError, is_standard_input};
+use crate::enqueueing::Counts;
 
-use super::counts::Counts;
 use super::refusal::Refusal;
 use super::state::State;
 use super::transfer::{Outcome, Stopped};

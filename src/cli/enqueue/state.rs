@@ -1,13 +1,10 @@
 //! How far the queueing of a file has come, as it is kept between runs. It holds no recipients.
 
-use std::fmt::Write as _;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::batch::{Batch, BatchFile, Digest};
-
-use super::counts::Counts;
+use crate::batch::{Batch, BatchFile, RowOptions};
+use crate::enqueueing::{Counts, options_digest};
 
 /// The form of what is kept; another one is left alone.
 pub(super) const VERSION: u32 = 1;
@@ -26,35 +23,14 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    pub(super) fn of(file: &BatchFile, batch: &Batch, allow_duplicates: bool) -> Self {
+    pub(super) fn of(file: &BatchFile, batch: &Batch, rows: RowOptions) -> Self {
         Self {
             account: batch.account.to_string(),
             batch: batch.id.as_str().to_owned(),
             file: format!("sha256:{}", file.digest()),
-            options: options_digest(file, batch, allow_duplicates),
+            options: format!("sha256:{}", options_digest(file.format(), batch, rows)),
         }
     }
-}
-
-/// Each value goes in with its name and length, so that no two lists of options look the same.
-fn options_digest(file: &BatchFile, batch: &Batch, allow_duplicates: bool) -> String {
-    let mut all = String::new();
-    let mut add = |name: &str, value: &str| {
-        writeln!(all, "{name}={}:{value}", value.len()).expect("memory takes it");
-    };
-    add("channel", batch.channel.as_str());
-    add("origin", batch.origin.as_str());
-    add(
-        "priority",
-        batch.priority.map_or("", |priority| priority.as_str()),
-    );
-    for (field, value) in &batch.defaults {
-        add(field.as_str(), value);
-    }
-    add("default_region", &format!("{:?}", batch.default_region));
-    add("format", file.format().as_str());
-    add("allow_duplicates", &allow_duplicates.to_string());
-    format!("sha256:{}", Digest::of(all.as_bytes()))
 }
 
 /// How far it has come.

@@ -193,9 +193,9 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::counts::Counts;
     use super::super::state::Identity;
     use super::*;
+    use crate::enqueueing::Counts;
 
     fn state(line: u64) -> State {
         State {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use indicatif::HumanCount;
 
-use super::counts::Counts;
+use crate::enqueueing::Counts;
+
 use super::report::{Report, Status};
 
 /// The summary for people.

@@ -4,23 +4,17 @@ use std::fmt;
 use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::{StreamExt as _, stream};
-use tokio::sync::mpsc;
+use futures_util::StreamExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::batch::{RowError, Rows};
+use crate::cli::progress::Progress;
 use crate::cli::stop::{Signal, Stop};
+use crate::enqueueing::{After, Counts, Done, published};
 use crate::intake::Feed;
 
-use super::counts::Counts;
 use super::keeper::Keeper;
-use super::publish::{Done, publish};
-use super::reading::{After, CHUNKS, read};
-use crate::cli::progress::Progress;
-
-/// Chunks that are read ahead.
-const AHEAD: usize = 2;
 
 /// Why a run ended before its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,25 +76,12 @@ pub(super) struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
-    /// Takes every row after the line `done` to the broker.
-    ///
-    /// At most a window of rows is published and not yet noted: a chunk is begun only when the one
-    /// a window before it has been noted.
+    /// Takes every row after the line `done` to the broker, and notes how far it has come.
     pub(super) async fn run(mut self, rows: Rows, done: u64) -> Outcome {
         let started = Instant::now();
-        let (sender, mut chunks) = mpsc::channel(AHEAD);
-        // Ends by itself: with the rows, or when nobody takes its chunks any more.
-        drop(tokio::task::spawn_blocking(move || {
-            read(rows, done, &sender);
-        }));
-        let (feed, hard) = (self.feed, self.stop.stages.hard.clone());
+        let hard = self.stop.stages.hard.clone();
         let enough = self.stop.stages.soft.child_token();
-        let chunks = stream::poll_fn(move |context| chunks.poll_recv(context));
-        let published = chunks
-            .take_until(enough.clone().cancelled_owned())
-            .map(|chunk| publish(feed, chunk, &enough))
-            .buffered(CHUNKS);
-        let mut published = pin!(published);
+        let mut published = pin!(published(rows, done, self.feed, &enough));
         let mut outcome = Outcome {
             complete_to_line: done,
             ..Outcome::default()
@@ -197,8 +178,8 @@ impl Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::Chunk;
     use super::*;
+    use crate::enqueueing::Chunk;
 
     fn done(last_line: u64, queued: u64, not_queued: u64) -> Done {
         let counts = Counts {

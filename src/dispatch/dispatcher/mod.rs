@@ -8,6 +8,7 @@ mod answers;
 mod arrive;
 mod ask;
 mod back;
+mod census;
 mod lanes;
 mod take;
 
@@ -348,6 +349,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
         for lane in Lane::ALL {
             self.world.telemetry.oldest(lane, self.oldest(lane, now));
         }
+        self.tell_what_is_in_hand(now);
     }
 
     /// The age of the oldest job of a lane that waits in this worker.
@@ -358,7 +360,8 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
             Departing::Dead(_) => None,
         });
         self.queues[lane.index()]
-            .firsts()
+            .standing()
+            .map(|(first, _)| first)
             .chain(&self.parking[lane.index()])
             .chain(&self.astray[lane.index()])
             .chain(

@@ -43,6 +43,11 @@ impl Ends {
         self.make_room();
     }
 
+    /// Every ended job that is kept.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Ended> {
+        self.all.values()
+    }
+
     /// How a job ended.
     pub(super) fn get(&self, account: &AccountId, id: &JobId) -> Option<&Ended> {
         self.all.get(&(account.clone(), id.clone()))

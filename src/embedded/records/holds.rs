@@ -5,11 +5,12 @@ use std::ops::Bound::{Excluded, Unbounded};
 
 use jiff::Timestamp;
 
-use crate::accounts::HoldKind;
 use crate::accounts::keys::KeyId;
 use crate::accounts::tables::holds::{HoldRecord, HoldTarget, Lifted};
+use crate::accounts::{HoldKind, hold_name};
 use crate::dispatch::ports::Hold;
 use crate::domain::AccountId;
+use crate::overview::HoldNow;
 
 #[derive(Debug, Clone)]
 struct Held {
@@ -95,6 +96,23 @@ impl Holds {
     pub(super) fn find(&self, on: &HoldTarget) -> Option<HoldRecord> {
         let held = self.0.get(&on.account)?.get(&key(on))?;
         Some(record(on.clone(), held))
+    }
+
+    /// At most `most` holds of an account, the newest first.
+    pub(super) fn newest(&self, account: &AccountId, most: usize) -> Vec<HoldNow> {
+        let all = self.0.get(account).into_iter().flatten();
+        let mut holds: Vec<_> = all
+            .map(|((kind, id), held)| HoldNow {
+                kind,
+                id: id.clone(),
+                state: hold_name(held.hold),
+                reason: held.reason.clone(),
+                since: Some(held.since),
+            })
+            .collect();
+        holds.sort_by(|a, b| (b.since, a.kind, &a.id).cmp(&(a.since, b.kind, &b.id)));
+        holds.truncate(most);
+        holds
     }
 
     /// At most `count` holds of an account, in the order of kinds and targets.

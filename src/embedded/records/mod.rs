@@ -1,6 +1,8 @@
 //! The records in memory.
 
+mod batches;
 mod ends;
+mod held;
 mod holds;
 mod opt_outs;
 

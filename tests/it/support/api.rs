@@ -51,11 +51,15 @@ impl ApiServer {
 
     /// Starts one without waiting for anything.
     pub fn spawn(command: &str, config: &WorkerConfig) -> Self {
-        let address = format!("127.0.0.1:{}", free_port());
-        let config = config.clone().set("API__LISTEN", &address);
+        Self::spawn_at(command, &format!("127.0.0.1:{}", free_port()), config)
+    }
+
+    /// The same at this address and port.
+    pub fn spawn_at(command: &str, address: &str, config: &WorkerConfig) -> Self {
+        let config = config.clone().set("API__LISTEN", address);
         Self {
             process: Worker::spawn_as(command, &config),
-            address,
+            address: address.to_owned(),
             client: client(),
         }
     }

@@ -1,8 +1,10 @@
 //! What the tests stand on: private services, worker processes, a stub carrier.
 
 pub mod api;
+pub mod browser;
 pub mod counters;
 pub mod events;
+pub mod events_of;
 pub mod exchange;
 pub mod jobs;
 pub mod postgres;
@@ -10,6 +12,7 @@ pub mod programs;
 pub mod prometheus;
 pub mod queues;
 pub mod rabbit;
+pub mod raw;
 pub mod records;
 pub mod redis;
 pub mod road;

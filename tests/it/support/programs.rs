@@ -1,4 +1,5 @@
-//! The programs of docs/PUBLISHING.md, run as the page shows them.
+//! Programs in other languages: those of docs/PUBLISHING.md, run as the page shows them, and where
+//! the libraries of all of them are.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,25 @@ pub fn on_the_page(name: &str) -> &'static str {
     block.split_once('\n').unwrap().1
 }
 
+/// Where scripts install what tests need in other languages.
+fn clients() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let target = std::env::var_os("CARGO_TARGET_DIR");
+    let target = target.map_or_else(|| root.join("target"), |target| root.join(target));
+    target.join("clients")
+}
+
+/// Where one of these things is.
+///
+/// # Panics
+/// When `script` has not been run.
+pub fn installed(library: &str, script: &str) -> PathBuf {
+    let library = clients().join(library);
+    let shown = library.display();
+    assert!(library.exists(), "no {shown}: run {script}");
+    library
+}
+
 /// The page's programs as files, and where they find their libraries.
 pub struct Programs {
     directory: TempDir,
@@ -55,16 +75,13 @@ impl Programs {
             let text = format!("{}\n", on_the_page(name));
             std::fs::write(directory.path().join(name), text).unwrap();
         }
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let target = std::env::var_os("CARGO_TARGET_DIR");
-        let target = target.map_or_else(|| root.join("target"), |target| root.join(target));
-        let clients = target.join("clients");
-        let installed = ["python/pika", "node/node_modules/amqplib"];
-        for library in installed.map(|library| clients.join(library)) {
-            let shown = library.display();
-            assert!(library.exists(), "no {shown}: run scripts/clients.sh");
+        for library in ["python/pika", "node/node_modules/amqplib"] {
+            installed(library, "scripts/clients.sh");
         }
-        Self { directory, clients }
+        Self {
+            directory,
+            clients: clients(),
+        }
     }
 
     fn command(&self, interpreter: &str, file: &str, place: &Place) -> Command {

@@ -21,6 +21,8 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 pub struct WorkerConfig {
     settings: Vec<(String, String)>,
+    /// How many file descriptors it may have open.
+    descriptors: Option<u32>,
 }
 
 impl WorkerConfig {
@@ -28,12 +30,19 @@ impl WorkerConfig {
     pub fn new(prefix: &str) -> Self {
         Self {
             settings: Vec::new(),
+            descriptors: None,
         }
         .set("AMQP__URL", &amqp_url())
         .set("AMQP__PREFIX", prefix)
         .set("REDIS__URL", &redis_url())
         .set("REDIS__PREFIX", prefix)
         .set("LOG__FORMAT", "json")
+    }
+
+    /// The settings as a program's environment.
+    pub fn environment(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.settings.iter();
+        pairs.map(|(name, value)| (&**name, &**value))
     }
 
     /// With the HTTP carrier.
@@ -48,6 +57,27 @@ impl WorkerConfig {
         self.settings.retain(|(known, _)| *known != name);
         self.settings.push((name, value.to_string()));
         self
+    }
+
+    /// With so many file descriptors at most.
+    pub fn descriptors(mut self, most: u32) -> Self {
+        self.descriptors = Some(most);
+        self
+    }
+
+    /// The program, yet without its arguments.
+    fn program(&self) -> Command {
+        let program = env!("CARGO_BIN_EXE_lanekeeper");
+        let Some(most) = self.descriptors else {
+            return Command::new(program);
+        };
+        let mut shell = Command::new("/bin/sh");
+        shell.args([
+            "-c",
+            &format!("ulimit -n {most}; exec \"$0\" \"$@\""),
+            program,
+        ]);
+        shell
     }
 }
 
@@ -79,7 +109,8 @@ impl Worker {
         let port = free_port();
         let ops = format!("127.0.0.1:{port}");
         let log = |name: &str| Stdio::from(File::create(logs.path().join(name)).unwrap());
-        let child = Command::new(env!("CARGO_BIN_EXE_lanekeeper"))
+        let child = config
+            .program()
             .arg(command)
             .env_clear()
             .envs(config.settings.iter().map(|(name, value)| (name, value)))
@@ -163,6 +194,16 @@ impl Worker {
         read("stdout") + &read("stderr")
     }
 
+    /// What it has written to standard error so far: its log.
+    pub fn errors(&self) -> String {
+        std::fs::read_to_string(self.logs.path().join("stderr")).unwrap()
+    }
+
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// Asks it to stop.
     pub fn sigterm(&self) {
         self.signal("TERM");
@@ -206,8 +247,17 @@ impl Worker {
 
     /// Its resident memory.
     pub fn rss_bytes(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most resident memory that it has had.
+    pub fn peak_rss_bytes(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, what: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let line = status.lines().find(|line| line.starts_with(what));
         let kilobytes = line.and_then(|line| line.split_whitespace().nth(1));
         kilobytes.unwrap().parse::<u64>().unwrap() * 1024
     }

@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::dispatch::ports::PublishError;
 use crate::domain::Job;
-use crate::intake::Feed;
 
+use super::outlet::Outlet;
 use super::reading::Chunk;
 
 /// How long the broker may take nothing before the rest is given up.
@@ -20,28 +20,29 @@ const PAUSE: Duration = Duration::from_millis(500);
 const UNANSWERED: &str = "it is not known whether the broker has stored the messages";
 
 /// A chunk that was published as far as possible.
-pub(super) struct Done {
+pub struct Done {
     /// The chunk; its counts are complete, its jobs gone.
-    pub(super) chunk: Chunk,
+    pub chunk: Chunk,
     /// The ids of its first and last job.
-    pub(super) ids: Option<(String, String)>,
+    pub ids: Option<(String, String)>,
     /// Why the rest of it was given up, where that is known.
-    pub(super) failed: Option<PublishError>,
+    pub failed: Option<PublishError>,
 }
 
 impl Done {
     /// Why some of the chunk's jobs are not known to be stored; `None` when all of them are.
-    pub(super) fn shortfall(&self) -> Option<String> {
+    #[must_use]
+    pub fn shortfall(&self) -> Option<String> {
         let why = self.failed.as_ref().map(ToString::to_string);
         (self.chunk.counts.not_queued > 0).then(|| why.unwrap_or_else(|| UNANSWERED.to_owned()))
     }
 }
 
 /// Publishes a chunk, and what was not stored again, until the broker has taken nothing for too
-/// long or the run has had `enough`. What is published twice has the same id. Without a feed
-/// everything counts as stored.
-pub(super) async fn publish(
-    feed: Option<&Feed>,
+/// long or the run has had `enough`. What is published twice has the same id. Without an
+/// outlet everything counts as stored.
+pub(super) async fn publish<O: Outlet>(
+    outlet: Option<&O>,
     mut chunk: Chunk,
     enough: &CancellationToken,
 ) -> Done {
@@ -50,11 +51,11 @@ pub(super) async fn publish(
     let id = |job: &Job| job.head.id.to_string();
     let ids = jobs.first().map(id).zip(jobs.last().map(id));
     let mut failed = None;
-    if let Some(feed) = feed {
+    if let Some(outlet) = outlet {
         let mut progress = Instant::now();
         while !jobs.is_empty() {
             let before = jobs.len();
-            failed = publish_once(feed, &mut jobs).await;
+            failed = publish_once(outlet, &mut jobs).await;
             if jobs.len() < before {
                 progress = Instant::now();
             }
@@ -75,9 +76,9 @@ pub(super) async fn publish(
 }
 
 /// Publishes all of them, and leaves in `jobs` those that are not known to be stored.
-async fn publish_once(feed: &Feed, jobs: &mut Vec<Job>) -> Option<PublishError> {
+async fn publish_once<O: Outlet>(outlet: &O, jobs: &mut Vec<Job>) -> Option<PublishError> {
     let mut failed = None;
-    let mut results = feed.publish(jobs).await.into_iter();
+    let mut results = outlet.publish(jobs).await.into_iter();
     jobs.retain(|_| match results.next() {
         Some(Ok(())) => false,
         Some(Err(error)) => {

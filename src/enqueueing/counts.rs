@@ -4,27 +4,40 @@ use serde::{Deserialize, Serialize};
 
 /// How many rows met which end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Counts {
+pub struct Counts {
     /// Confirmed by the broker in this run; in a dry run, good.
-    pub(super) queued: u64,
+    pub queued: u64,
     /// Confirmed by the broker in an earlier run.
-    pub(super) already_queued: u64,
+    pub already_queued: u64,
     /// Left out, because an earlier row has the same recipient.
-    pub(super) duplicates: u64,
+    pub duplicates: u64,
     /// No jobs.
-    pub(super) rejected: u64,
+    pub rejected: u64,
     /// Good, but not known to be stored when the run stopped.
-    pub(super) not_queued: u64,
+    pub not_queued: u64,
 }
 
 impl Counts {
     /// The rows that were read.
-    pub(super) const fn rows(&self) -> u64 {
+    #[must_use]
+    pub const fn rows(&self) -> u64 {
         self.good() + self.duplicates + self.rejected
     }
 
+    /// The same, as a later run will find it: without any difference between this one and those
+    /// before it.
+    #[must_use]
+    pub const fn of_all_runs(self) -> Self {
+        Self {
+            queued: self.queued + self.already_queued,
+            already_queued: 0,
+            ..self
+        }
+    }
+
     /// The rows that are jobs.
-    pub(super) const fn good(&self) -> u64 {
+    #[must_use]
+    pub const fn good(&self) -> u64 {
         self.queued + self.already_queued + self.not_queued
     }
 }

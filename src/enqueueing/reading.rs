@@ -8,7 +8,7 @@ use crate::domain::Job;
 use super::counts::Counts;
 
 /// Rows that may be on their way to the broker and not yet noted as confirmed.
-const WINDOW: usize = 2_000;
+pub const WINDOW: usize = 2_000;
 /// How many chunks the window is divided into; each is published and confirmed as a whole.
 pub(super) const CHUNKS: usize = 4;
 /// A chunk of long messages ends earlier, so that a window of them does not fill the memory.
@@ -16,26 +16,26 @@ const LARGEST_CHUNK: usize = 1024 * 1024;
 
 /// Some rows of the file, in order.
 #[derive(Debug, Default)]
-pub(super) struct Chunk {
+pub struct Chunk {
     /// The jobs to queue.
-    pub(super) jobs: Vec<Job>,
+    pub jobs: Vec<Job>,
     /// The rows that are no jobs, where nobody has been told of them before.
-    pub(super) rejected: Vec<RowError>,
+    pub rejected: Vec<RowError>,
     /// What became of the rows that are not queued.
-    pub(super) counts: Counts,
+    pub counts: Counts,
     /// The line on which the last row begins; 0 when there is none.
-    pub(super) last_line: u64,
+    pub last_line: u64,
     /// The offset of the first byte after them.
-    pub(super) end: u64,
+    pub end: u64,
     /// What comes after the last chunk.
-    pub(super) after: Option<After>,
+    pub after: Option<After>,
     rows: usize,
     bytes: usize,
 }
 
 /// Why no chunk follows.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum After {
+pub enum After {
     /// The file has ended.
     End,
     /// It cannot be read on.
@@ -110,7 +110,7 @@ mod tests {
     fn chunks_of(text: &str, done: u64) -> Vec<Chunk> {
         let batch = Batch {
             account: AccountId::parse("acme").unwrap(),
-            channel: Channel::Sms,
+            channel: Some(Channel::Sms),
             origin: Origin::Campaign,
             id: BatchId::parse("spring").unwrap(),
             priority: None,

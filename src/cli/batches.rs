@@ -1,0 +1,61 @@
+//! What the HTTP API needs for batches, with and without services.
+
+use std::sync::Arc;
+
+use super::amqp;
+use crate::api::Store;
+use crate::api::batches::{BatchDesk, BatchLimits, BatchOutlet};
+use crate::clock::SystemClock;
+use crate::embedded::{EmbeddedQueues, MemoryRecords};
+use crate::intake::Outbox;
+use crate::postgres::{self, Database};
+use crate::settings::{self, Settings};
+use crate::telemetry::Telemetry;
+use crate::uploads::{MemoryUploads, PgUploads, Uploads};
+
+/// On PostgreSQL and RabbitMQ, over connections of their own to both: neither a count nor a million
+/// rows keep a single message waiting.
+///
+/// # Errors
+/// When a URL cannot be used.
+pub(super) fn on_services(
+    settings: &Settings,
+    database: &settings::Database,
+    telemetry: &Telemetry,
+) -> anyhow::Result<BatchDesk> {
+    let database = Database::beside(database).map_err(|error| {
+        let why = postgres::explain(&error);
+        anyhow::anyhow!("the database cannot be used: {why}")
+    })?;
+    let outbox = Outbox::start(amqp::options(settings)?, telemetry.clone())?;
+    Ok(BatchDesk::new(
+        Uploads::Postgres(PgUploads::new(database.clone())),
+        BatchOutlet::Amqp(outbox),
+        Store::Postgres(database),
+        limits(settings),
+    ))
+}
+
+/// In this process.
+pub(super) fn in_memory(
+    settings: &Settings,
+    queues: EmbeddedQueues,
+    records: MemoryRecords,
+) -> BatchDesk {
+    BatchDesk::new(
+        Uploads::Memory(MemoryUploads::new(Arc::new(SystemClock))),
+        BatchOutlet::Embedded(queues),
+        Store::Memory(records),
+        limits(settings),
+    )
+}
+
+/// A batch is known for as long as what became of it.
+fn limits(settings: &Settings) -> BatchLimits {
+    BatchLimits {
+        largest: settings.api.batch_largest,
+        uploads: settings.api.batch_uploads,
+        uploads_per_account: settings.api.batch_uploads_per_account,
+        life: settings.ledger.retention,
+    }
+}
