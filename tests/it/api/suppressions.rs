@@ -129,7 +129,7 @@ async fn addresses_and_ids_have_one_form_too() {
 async fn what_no_message_could_have_as_its_recipient_is_refused_and_not_repeated() {
     on_both("api-opt-out-wrong", async |client: Client<'_>| {
         for (body, field) in [
-            (json!({}), "body"),
+            (json!({}), "recipient"),
             (json!({"recipient": 7}), "recipient"),
             (json!({"recipient": ""}), "recipient"),
             (json!({"recipient": "S3NTINEL"}), "recipient"),
