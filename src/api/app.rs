@@ -15,7 +15,7 @@ use super::store::Store;
 use crate::accounts::Directory;
 use crate::accounts::keys::LiveKeyRing;
 use crate::dispatch::ports::Clock;
-use crate::domain::Region;
+use crate::domain::{Keywords, Region};
 use crate::meter::AnyMeter;
 use crate::records::AnyRecords;
 use crate::telemetry::Telemetry;
@@ -48,6 +48,8 @@ pub struct App {
     pub batches: BatchDesk,
     /// The country of numbers without a country code.
     pub default_region: Option<Region>,
+    /// The words that replies are read by.
+    pub keywords: Arc<Keywords>,
     /// What goes on to its end, whether or not its client still waits.
     pub tasks: TaskTracker,
     /// The server is about to stop: long answers end.

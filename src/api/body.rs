@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
 use super::error::{ApiError, ApiResult, Code};
+use super::wrong::{Wrong, wrong};
 
 /// The largest body that is read, in bytes: 256 KiB, as for queued jobs. Files of batches have a
 /// limit of their own.
@@ -141,27 +142,84 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
 pub(super) fn broken_json(error: &serde_json::Error, path: &str) -> ApiError {
     use serde_json::error::Category;
     if error.classify() == Category::Data {
-        let field = if path.is_empty() || path == "." {
-            "body"
-        } else {
-            path
+        let text = error.to_string();
+        let (text, _) = text.rsplit_once(" at line ").unwrap_or((&text, ""));
+        let Wrong { name, expected } = wrong(text);
+        let field = match (path, name) {
+            ("" | ".", Some(name)) => name,
+            ("" | ".", None) => "body".to_owned(),
+            // The path ends with the name already, where the reader has come as far.
+            (path, Some(name)) if path.rsplit('.').next() != Some(&name) => {
+                format!("{path}.{name}")
+            }
+            (path, _) => path.to_owned(),
         };
-        return ApiError::validation(field, None, expected_by(error));
+        return ApiError::validation(&field, None, expected);
     }
     let (line, column) = (error.line(), error.column());
     let message = format!("the body is not JSON: line {line}, column {column}");
     ApiError::new(Code::MalformedBody, message)
 }
 
-/// What was expected, by serde's own texts, without what was found instead.
-fn expected_by(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" at line ").next().unwrap_or(&text);
-    if let Some(name) = text.strip_prefix("missing field ") {
-        return format!("{name} is missing");
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Outer {
+        #[expect(dead_code, reason = "only read")]
+        inner: Inner,
     }
-    match text.split_once("expected ") {
-        Some((_, expected)) => format!("expected {expected}"),
-        None => "expected another kind of value".to_owned(),
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        #[expect(dead_code, reason = "only read")]
+        count: u32,
+    }
+
+    #[test]
+    fn the_field_that_is_wrong_is_named_and_nothing_of_it_told() {
+        for (body, field) in [
+            ("{}", "inner"),
+            ("[1]", "body"),
+            (
+                r#"{"inner":{"count":"S3NTINEL, expected S3NTINEL"}}"#,
+                "inner.count",
+            ),
+            (r#"{"inner":{"count":1.5}}"#, "inner.count"),
+            (r#"{"inner":{}}"#, "inner.count"),
+            (r#"{"inner":{"count":1,"more":"S3NTINEL"}}"#, "inner.more"),
+            (r#"{"inner":{"count":1},"more":"S3NTINEL"}"#, "more"),
+            (r#"{"inner":{"count":1,"count":1}}"#, "inner.count"),
+            (r#"{"inner":"S3NTINEL"}"#, "inner"),
+        ] {
+            let error = parse::<Outer>(body.as_bytes()).unwrap_err();
+            assert_eq!(error.code(), Code::ValidationError, "{body}");
+            assert_eq!(error.details()["field"], field, "{body}");
+            assert!(!format!("{error:?}").contains("S3NTINEL"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_told_without_it() {
+        for body in [
+            &b""[..],
+            b"{",
+            b"S3NTINEL",
+            b"\xffS3NTINEL",
+            b"{} S3NTINEL",
+            b"[[1]",
+        ] {
+            let error = parse::<serde_json::Value>(body).unwrap_err();
+            assert_eq!(error.code(), Code::MalformedBody);
+            assert!(!format!("{error:?}").contains("S3NTINEL"), "{error:?}");
+        }
+        let deep = "[".repeat(100_000);
+        let error = parse::<serde_json::Value>(deep.as_bytes()).unwrap_err();
+        assert_eq!(error.code(), Code::MalformedBody);
     }
 }

@@ -31,6 +31,7 @@ mod server;
 mod store;
 mod suppressions;
 mod texts;
+mod wrong;
 
 pub use app::App;
 pub use auth::Caller;

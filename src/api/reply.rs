@@ -81,7 +81,7 @@ impl Sealed {
 }
 
 /// Where a list goes on; null at its end.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct Next(Option<String>);
 
@@ -95,6 +95,7 @@ pub struct Meta {
     pub timestamp: String,
     /// Only of lists: where the next page begins; null on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub next_cursor: Option<Next>,
 }
 

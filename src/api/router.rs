@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::Uri;
 use axum::middleware::{from_fn, from_fn_with_state};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -67,11 +66,8 @@ pub fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-async fn nothing_there(_: Uri) -> ApiError {
-    ApiError::new(
-        Code::NotFound,
-        "there is nothing at this path; /docs lists what there is",
-    )
+async fn nothing_there() -> ApiError {
+    seal::nothing_there()
 }
 
 async fn no_such_method() -> ApiError {

@@ -29,7 +29,7 @@ pub(super) async fn seal(State(app): State<Arc<App>>, request: Request, next: Ne
     let (id, started) = (request_id(), Instant::now());
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or_else(String::new, |path| path.as_str().to_owned());
-    let mut response = next.run(request).await;
+    let mut response = dressed(next.run(request).await);
     let mut code = "";
     if let Some(sealed) = response.extensions_mut().remove::<Sealed>() {
         code = sealed.code().map_or("", Code::as_str);
@@ -47,6 +47,26 @@ pub(super) async fn seal(State(app): State<Arc<App>>, request: Request, next: Ne
     let no_store = HeaderValue::from_static("no-store");
     headers.entry(header::CACHE_CONTROL).or_insert(no_store);
     response
+}
+
+/// Errors of routes that are not of the API's own making, such as those of its reference page, have no
+/// content that could be put into the envelope.
+fn dressed(response: Response) -> Response {
+    let status = response.status();
+    let is_bare = response.extensions().get::<Sealed>().is_none();
+    if is_bare && status.is_server_error() {
+        return ApiError::new(Code::InternalError, "something is wrong in here").into_response();
+    }
+    if is_bare && status.is_client_error() {
+        return nothing_there().into_response();
+    }
+    response
+}
+
+/// Nobody has a route for the path.
+pub(super) fn nothing_there() -> ApiError {
+    let message = "there is nothing at this path; /docs lists what there is";
+    ApiError::new(Code::NotFound, message)
 }
 
 /// Reads the body and then lets the handler have its time.

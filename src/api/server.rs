@@ -232,6 +232,8 @@ async fn converse(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WITHIN)
+        // A client that has said all it has to say still waits for its answer.
+        .half_close(true)
         .max_header_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);

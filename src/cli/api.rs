@@ -187,6 +187,7 @@ fn app(settings: &Settings, memory: &Memory, beside: &Database, parts: Parts) ->
         desk: Arc::new(desk),
         batches: parts.batches,
         default_region: settings.jobs.default_region,
+        keywords: Arc::clone(&settings.inbound.keywords),
         tasks: TaskTracker::new(),
         stop: parts.stop,
         telemetry: parts.telemetry,

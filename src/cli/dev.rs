@@ -148,6 +148,7 @@ impl Stage {
             desk: Arc::new(desk),
             batches: super::batches::in_memory(settings, self.queues.clone(), self.records.clone()),
             default_region: settings.jobs.default_region,
+            keywords: Arc::clone(&settings.inbound.keywords),
             tasks: TaskTracker::new(),
             stop,
             telemetry: self.telemetry.clone(),

@@ -1,5 +1,8 @@
 //! What a recipient's reply asks for, by the words that are agreed on for it.
 
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
@@ -118,12 +121,12 @@ const TELLING: [&str; 8] = [
 ];
 
 /// What a reply asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wish {
     /// No more messages, by this word.
-    OptOut(&'static str),
+    OptOut(Arc<str>),
     /// Messages again, by this word.
-    OptIn(&'static str),
+    OptIn(Arc<str>),
     /// To be told who writes.
     Help,
     /// It speaks of stopping, but is more than a word: a person should read it.
@@ -132,35 +135,62 @@ pub enum Wish {
     Other,
 }
 
-impl Wish {
-    /// Reads a whole reply.
-    #[must_use]
-    pub fn of(reply: &str) -> Self {
-        let words = words(reply);
-        let said = without_courtesy(&words).concat();
-        let among = |known: &[&'static str]| {
-            let same = |word: &&&'static str| !said.is_empty() && bare(word) == said;
-            known.iter().find(same).copied()
+/// The words that replies are read by.
+#[derive(Debug, Clone)]
+pub struct Keywords {
+    known: HashMap<String, Wish>,
+    telling: HashSet<String>,
+}
+
+impl Default for Keywords {
+    fn default() -> Self {
+        let named = |words: &[&'static str], wish: fn(Arc<str>) -> Wish| {
+            let words = words.iter();
+            words
+                .map(|word| (bare(word), wish(Arc::from(*word))))
+                .collect()
         };
-        if let Some(word) = among(&OPT_OUT) {
-            return Self::OptOut(word);
+        let mut known: HashMap<String, Wish> = named(&OPT_OUT, Wish::OptOut);
+        known.extend::<HashMap<_, _>>(named(&OPT_IN, Wish::OptIn));
+        known.extend(HELP.iter().map(|word| (bare(word), Wish::Help)));
+        Self {
+            known,
+            telling: TELLING.iter().map(|word| bare(word)).collect(),
         }
-        if let Some(word) = among(&OPT_IN) {
-            return Self::OptIn(word);
-        }
-        if among(&HELP).is_some() {
-            return Self::Help;
-        }
-        if speaks_of_stopping(&words) {
-            return Self::Unclear;
-        }
-        Self::Other
     }
 }
 
-fn speaks_of_stopping(words: &[String]) -> bool {
-    let telling = |word: &String| TELLING.iter().any(|known| bare(known) == *word);
-    words.iter().any(telling) || words.windows(2).any(|pair| pair == ["opt", "out"])
+impl Keywords {
+    /// The same, and this word, which may be several with blanks between them, for opting out;
+    /// `None` where it has no letters, or means something else.
+    #[must_use]
+    pub fn with_opt_out(mut self, word: &str) -> Option<Self> {
+        let form = bare(word);
+        let means = self.known.get(&form);
+        let is_free = means.is_none_or(|wish| matches!(wish, Wish::OptOut(_)));
+        if form.is_empty() || !is_free {
+            return None;
+        }
+        self.known.insert(form, Wish::OptOut(Arc::from(word)));
+        Some(self)
+    }
+
+    /// Reads a whole reply.
+    #[must_use]
+    pub fn wish(&self, reply: &str) -> Wish {
+        let words = words(reply);
+        let said = without_courtesy(&words).concat();
+        match self.known.get(&said) {
+            Some(wish) => wish.clone(),
+            None if self.speaks_of_stopping(&words) => Wish::Unclear,
+            None => Wish::Other,
+        }
+    }
+
+    fn speaks_of_stopping(&self, words: &[String]) -> bool {
+        words.iter().any(|word| self.telling.contains(word))
+            || words.windows(2).any(|pair| pair == ["opt", "out"])
+    }
 }
 
 /// The words of a text in small letters, without accents, in the width and form that most are
@@ -203,11 +233,13 @@ fn without_courtesy(words: &[String]) -> &[String] {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use proptest::prelude::*;
 
     use super::*;
+
+    fn wish(reply: &str) -> Wish {
+        Keywords::default().wish(reply)
+    }
 
     /// F5-27: each of these was missed by somebody.
     #[test]
@@ -250,9 +282,9 @@ mod tests {
             "إيقاف",
             "रोकें",
         ] {
-            assert!(matches!(Wish::of(reply), Wish::OptOut(_)), "{reply:?}");
+            assert!(matches!(wish(reply), Wish::OptOut(_)), "{reply:?}");
         }
-        assert_eq!(Wish::of("Stop. Thank you"), Wish::OptOut("stop"));
+        assert_eq!(wish("Stop. Thank you"), Wish::OptOut("stop".into()));
     }
 
     #[test]
@@ -264,7 +296,7 @@ mod tests {
             "stop sending me these",
             "STOP or I call my lawyer",
         ] {
-            assert_eq!(Wish::of(reply), Wish::Unclear, "{reply:?}");
+            assert_eq!(wish(reply), Wish::Unclear, "{reply:?}");
         }
     }
 
@@ -283,17 +315,29 @@ mod tests {
             "the quit button",
             "👍",
         ] {
-            assert_eq!(Wish::of(reply), Wish::Other, "{reply:?}");
+            assert_eq!(wish(reply), Wish::Other, "{reply:?}");
         }
     }
 
     #[test]
     fn whoever_stopped_can_start_again() {
         for reply in ["START", "start", "Unstop", "YES", "yes please", "opt in"] {
-            assert!(matches!(Wish::of(reply), Wish::OptIn(_)), "{reply:?}");
+            assert!(matches!(wish(reply), Wish::OptIn(_)), "{reply:?}");
         }
         for reply in ["HELP", "help!", "Info", "Hilfe bitte"] {
-            assert_eq!(Wish::of(reply), Wish::Help, "{reply:?}");
+            assert_eq!(wish(reply), Wish::Help, "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn words_can_be_added_but_none_that_means_something_else() {
+        let more = Keywords::default().with_opt_out("Genug  Werbung").unwrap();
+        let expected = Wish::OptOut("Genug  Werbung".into());
+        assert_eq!(more.wish("genug WERBUNG, danke!"), expected);
+        assert_eq!(more.wish("stop"), Wish::OptOut("stop".into()));
+        assert!(Keywords::default().with_opt_out("stop").is_some());
+        for wrong in ["", " ", "!?", "yes", "HELP"] {
+            assert!(Keywords::default().with_opt_out(wrong).is_none(), "{wrong}");
         }
     }
 
@@ -314,12 +358,12 @@ mod tests {
             place in 0..OPT_OUT.len(), before in "[ .!?\"'(*\t\n-]{0,6}", after in "[ .!?\"')*\t\n-]{0,6}",
         ) {
             let reply = format!("{before}{}{after}", OPT_OUT[place].to_uppercase());
-            prop_assert!(matches!(Wish::of(&reply), Wish::OptOut(_)));
+            prop_assert!(matches!(wish(&reply), Wish::OptOut(_)));
         }
 
         #[test]
         fn no_text_makes_it_panic(text in "\\PC{0,64}") {
-            let _ = Wish::of(&text);
+            let _ = wish(&text);
         }
     }
 }

@@ -19,7 +19,7 @@ mod verdict;
 pub use budget::{Budget, BudgetError, Ceilings, Reserve};
 pub use event::OutcomeEvent;
 pub use headers::JobHeaders;
-pub use inbound::Wish;
+pub use inbound::{Keywords, Wish};
 pub use job::{Content, Decoded, Job, JobHead, Payload};
 pub use lanekeeper_client::{
     AccountId, AddressError, Channel, Hint, IdError, JobId, Lane, LaneHints, LaneRule, Origin,

@@ -11,6 +11,7 @@ mod claims;
 mod database;
 mod environment;
 mod error;
+mod inbound;
 mod jobs;
 mod known;
 mod lanes;
@@ -41,6 +42,7 @@ pub use claims::Claims;
 pub use database::Database;
 pub use environment::{ENV_CONFIG, ENV_PREFIX, env_name};
 pub use error::SettingsError;
+pub use inbound::Inbound;
 pub use jobs::Jobs;
 pub use lanes::Lanes;
 pub use layers::DEFAULTS;
@@ -83,6 +85,8 @@ pub struct Settings {
     pub ledger: Ledger,
     /// The HTTP API.
     pub api: Api,
+    /// `[inbound]`.
+    pub inbound: Inbound,
     /// `[ops]`.
     pub ops: Ops,
     /// `[worker]`.
@@ -155,6 +159,7 @@ fn read_all(table: &Table, asked: &RefCell<BTreeSet<String>>) -> Result<Settings
         outcomes: Outcomes::read(&section("outcomes"))?,
         ledger: Ledger::read(&section("ledger"))?,
         api: Api::read(&section("api"))?,
+        inbound: Inbound::read(&section("inbound"))?,
         ops: Ops::read(&section("ops"))?,
         worker: Worker::read(&section("worker"))?,
         log: Log::read(&section("log"))?,

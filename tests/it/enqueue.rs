@@ -6,3 +6,5 @@ mod faults;
 mod rows;
 mod scenarios;
 mod state;
+
+pub use desk::Desk;

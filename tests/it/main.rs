@@ -29,4 +29,5 @@ mod scenarios;
 mod schemas;
 mod settings;
 mod support;
+mod uploads;
 mod waiting;

@@ -85,10 +85,7 @@ pub async fn upload_batch(
     body: Body,
 ) -> ApiResult<Reply<QueuedBatch>> {
     let incoming = Incoming::new(&headers, body);
-    let (content, wanted, slot) = match prepare(&app, &caller, &headers, parameters).await {
-        Ok(prepared) => prepared,
-        Err(error) => return Err(error),
-    };
+    let (content, wanted, slot) = prepare(&app, &caller, &headers, parameters).await?;
     let largest = app.batches.limits.largest;
     let file = incoming.file(&app, &caller, content, largest).await?;
     let run = run(&app, &caller, &wanted, file, slot)?;

@@ -46,7 +46,8 @@ pub struct InboundView {
     /// `opted_out`, `opted_in`, `help` (a word that asks who writes: nothing was changed), or `none`.
     pub action: &'static str,
     /// The word that it was recognised by, of those that this server knows.
-    pub keyword: Option<&'static str>,
+    #[schema(value_type = Option<String>)]
+    pub keyword: Option<Arc<str>>,
     /// What the opt-out concerns, or concerned: `all`, or the channel.
     pub channel: Option<&'static str>,
     /// Whether anything is different now: a second STOP changes nothing.
@@ -93,7 +94,7 @@ pub async fn take_inbound(
     caller.may(KeyScope::Admin)?;
     let channel = channel_of(&message.channel)?;
     let (recipient, _) = recipient_of(&app, "from", &message.from, Some(Scope::Channel(channel)))?;
-    let view = match Wish::of(&message.body) {
+    let view = match app.keywords.wish(&message.body) {
         Wish::OptOut(word) => opt_out(&app, &caller, channel, recipient, word).await?,
         Wish::OptIn(word) => opt_in(&app, &caller, channel, &recipient, word).await?,
         Wish::Help => InboundView::nothing("help", false),
@@ -117,7 +118,7 @@ async fn opt_out(
     caller: &Caller,
     channel: Channel,
     recipient: String,
-    word: &'static str,
+    word: Arc<str>,
 ) -> ApiResult<InboundView> {
     let scope = concerned(channel);
     let opt_out = OptOut {
@@ -145,7 +146,7 @@ async fn opt_in(
     caller: &Caller,
     channel: Channel,
     recipient: &str,
-    word: &'static str,
+    word: Arc<str>,
 ) -> ApiResult<InboundView> {
     let scope = concerned(channel);
     let mut scopes = vec![scope];

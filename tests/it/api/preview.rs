@@ -98,7 +98,7 @@ async fn the_preview_says_what_the_gate_does() {
 async fn what_cannot_be_asked_is_named() {
     on_dev(async |client: Client<'_>| {
         for (query, field) in [
-            ("phone=%2B12125550123", "query"),
+            ("phone=%2B12125550123", "channel"),
             ("channel=fax&phone=%2B12125550123", "channel"),
             ("channel=sms", "phone"),
             ("channel=sms&phone=", "phone"),

@@ -60,10 +60,15 @@ impl Client<'_> {
         self.api.send(self.key, &message).await
     }
 
-    /// Waits until a message has that status, and gives what is shown of it.
+    /// Waits until a message has that status, and all that will be known of it, and gives what is
+    /// shown: a claim says that it was sent shortly before the ledger does.
     pub async fn await_status(&self, id: &str, status: &str) -> Value {
         let path = format!("/api/v1/messages/{id}");
-        let is = async || self.get(&path).await.body["data"]["status"] == status;
+        let is = async || {
+            let shown = self.get(&path).await;
+            let view = &shown.body["data"];
+            view["status"] == status && view["traffic_lane"].is_string()
+        };
         eventually(&format!("{id} is {status}"), SOON, is).await;
         self.get(&path).await.body["data"].take()
     }

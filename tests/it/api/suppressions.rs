@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::resources::{Client, on_both, wrong_field};
-use crate::support::api::{ApiServer, issue_key};
+use crate::support::api::{ApiServer, DEV_KEY, issue_key};
 use crate::support::records::Records;
 use crate::support::scene::{ACCOUNT, Scene};
-use crate::support::worker::Worker;
+use crate::support::worker::{Worker, WorkerConfig};
 
 const PATH: &str = "/api/v1/suppressions";
 const INBOUND: &str = "/api/v1/inbound";
@@ -111,7 +111,10 @@ async fn addresses_and_ids_have_one_form_too() {
                 (&json!(recipient), &json!(channel))
             );
             let bytes = recipient.bytes();
-            let encoded: String = bytes.map(|byte| format!("%{byte:02X}")).collect();
+            let encoded = bytes
+                .map(|byte| format!("%{byte:02X}"))
+                .collect::<Vec<_>>()
+                .concat();
             let path = format!("{PATH}/{encoded}?channel={channel}");
             assert_eq!(
                 client.get(&path).await.body["data"][0]["recipient"],
@@ -129,7 +132,7 @@ async fn addresses_and_ids_have_one_form_too() {
 async fn what_no_message_could_have_as_its_recipient_is_refused_and_not_repeated() {
     on_both("api-opt-out-wrong", async |client: Client<'_>| {
         for (body, field) in [
-            (json!({}), "body"),
+            (json!({}), "recipient"),
             (json!({"recipient": 7}), "recipient"),
             (json!({"recipient": ""}), "recipient"),
             (json!({"recipient": "S3NTINEL"}), "recipient"),
@@ -285,6 +288,28 @@ async fn whoever_stopped_by_telephone_stopped_everything_and_can_start_again() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn an_operator_can_add_words() {
+    let config =
+        WorkerConfig::new("unused").set("INBOUND__OPT_OUT_WORDS", "genug werbung,ya basta");
+    let dev = ApiServer::dev_with(&config).await;
+    let client = Client {
+        api: &dev,
+        key: DEV_KEY,
+        account: "demo",
+    };
+    let number = "+447700900123";
+    let answer = client
+        .post(INBOUND, &inbound("sms", number, "GENUG Werbung!"))
+        .await;
+    assert_eq!(answer.body["data"]["keyword"], "genug werbung");
+    assert_eq!(
+        code_of_sending(&client, number).await,
+        "RECIPIENT_OPTED_OUT"
+    );
+    dev.process.stop().await;
 }
 
 /// F5-09: whoever opts out while messages are on their way gets none of them, by no lane.

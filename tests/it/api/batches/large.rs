@@ -57,7 +57,21 @@ async fn a_million_rows_need_little_memory_and_are_queued_once() {
         .map(|one| (one * 100 + 1, "to".to_owned()))
         .collect();
     assert_eq!(desk.rejections("million", 1_000).await, expected);
-    let again = desk.upload("batch_id=million", CSV, rows).await;
+    let again = desk.upload("batch_id=million", CSV, rows.clone()).await;
     assert_eq!(again.body["data"]["already_queued"], good, "{again:?}");
     assert_eq!(desk.queued("marketing").await as u64, good);
+    by_command(&rows, rabbit.url(), good).await;
+}
+
+/// The same file by `lanekeeper enqueue`, to compare.
+async fn by_command(rows: &str, amqp: String, good: u64) {
+    let desk = crate::enqueue::Desk::on("million", amqp);
+    let file = desk.file("contacts.csv", rows);
+    let run = desk.run(&file, &["--json", "--max-errors", "0"]).await;
+    let report = run.json();
+    println!(
+        "figure: batch_million_by_command seconds={} rows_per_s={}",
+        report["seconds"], report["rows_per_second"]
+    );
+    assert_eq!(report["queued"], good, "{report}");
 }

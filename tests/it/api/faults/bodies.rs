@@ -15,7 +15,7 @@ const FLAT: u64 = 24 * MIB as u64;
 
 fn head(path: &str, key: &str, more: &str) -> String {
     format!(
-        "POST {path} HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n{more}\r\n"
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n{more}\r\n"
     )
 }
 
@@ -113,7 +113,7 @@ async fn a_connection_outlives_an_answer_that_came_early() {
     let body = "x".repeat(MIB);
     let sized = format!("Content-Length: {}\r\n", body.len());
     let refused = head("/api/v1/messages/sms", "lk_nobody", &sized) + &body;
-    let next = "GET /openapi.json HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let next = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     line.say((refused + next).as_bytes()).await;
     let heard = line.hear(LIMIT).await;
     assert_eq!(heard.statuses(), [401, 200]);

@@ -95,7 +95,7 @@ async fn a_burst_of_clients_is_let_in_when_the_server_has_time() {
         lines.push(line.expect("it waits in the queue"));
     }
     server.process.signal("CONT");
-    let request = "GET /openapi.json HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let request = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     for mut line in lines {
         line.say(request.as_bytes()).await;
         assert_eq!(line.hear(IN_TIME).await.statuses(), [200]);
@@ -109,7 +109,7 @@ async fn a_connection_in_use_is_kept_when_idle_ones_make_room() {
     let config = WorkerConfig::new("unused").set("API__MAX_CONNECTIONS", 8);
     let server = ApiServer::dev_with(&config).await;
     let request =
-        format!("GET /api/v1/nothing HTTP/1.1\r\nHost: x\r\nX-API-Key: {DEV_KEY}\r\n\r\n");
+        format!("GET /api/v1/nothing HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {DEV_KEY}\r\n\r\n");
     let mut used = Line::open(&server.address).await;
     let mut idle = Vec::new();
     for asked in 1..=40 {
@@ -137,9 +137,11 @@ async fn whoever_stays_silent_is_hung_up_on() {
     let server = ApiServer::dev().await;
     let path = "POST /api/v1/messages/sms HTTP/1.1\r\n";
     let json = "Content-Type: application/json\r\n";
-    let head =
-        format!("{path}Host: x\r\nX-API-Key: {DEV_KEY}\r\n{json}Content-Length: 500\r\n\r\n{{");
-    let answered = format!("GET /openapi.json HTTP/1.1\r\nHost: x\r\nX-API-Key: {DEV_KEY}\r\n\r\n");
+    let head = format!(
+        "{path}Host: localhost\r\nX-API-Key: {DEV_KEY}\r\n{json}Content-Length: 500\r\n\r\n{{"
+    );
+    let answered =
+        format!("GET /openapi.json HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {DEV_KEY}\r\n\r\n");
     let cases = [
         ("", 0),
         (path, 0),

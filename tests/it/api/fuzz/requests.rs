@@ -4,7 +4,6 @@ use fastrand::Rng;
 use serde_json::Value;
 
 use super::texts;
-use crate::api::faults::SENTINEL;
 use crate::support::api::DEV_KEY;
 
 /// What the routes of a document are asked with.
@@ -12,6 +11,7 @@ pub struct Operations {
     operations: Vec<Operation>,
     /// Every name of a field.
     names: Vec<String>,
+    key: String,
 }
 
 struct Operation {
@@ -44,7 +44,7 @@ const PARAMETERS: [&str; 22] = [
     "true",
     "' OR 1=1",
     "a&b=c=d",
-    SENTINEL,
+    "S3NTINEL%40example.org",
 ];
 
 /// Kinds that a body may say it has.
@@ -87,7 +87,7 @@ const HEADERS: [&[u8]; 20] = [
 
 impl Operations {
     /// Those of a document, without the answers that never end.
-    pub fn of(document: &Value) -> Self {
+    pub fn of(document: &Value, key: &str) -> Self {
         let mut operations = Vec::new();
         for (path, item) in document["paths"].as_object().unwrap() {
             let methods = item.as_object().unwrap().iter();
@@ -110,7 +110,11 @@ impl Operations {
             .flat_map(|schema| keys(&schema["properties"]))
             .collect();
         names.push("traffic_lane".to_owned());
-        Self { operations, names }
+        Self {
+            operations,
+            names,
+            key: key.to_owned(),
+        }
     }
 
     /// One request, the last of its connection.
@@ -122,9 +126,9 @@ impl Operations {
             _ => &operation.method,
         };
         let mut head = format!("{method} {}", operation.target(random)).into_bytes();
-        head.extend(b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
+        head.extend(b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
         if random.u8(..25) > 0 {
-            head.extend(format!("X-API-Key: {DEV_KEY}\r\n").bytes());
+            head.extend(format!("X-API-Key: {}\r\n", self.key).bytes());
         }
         for _ in 0..random.u8(..3) {
             if random.u8(..3) == 0 {
@@ -208,7 +212,7 @@ fn query(operation: &Value) -> Vec<String> {
 }
 
 const SEND: &str =
-    "POST /api/v1/messages/sms HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
+    "POST /api/v1/messages/sms HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
 const BODY: &str = r#"{"to":"+447700900123","body":"S3NTINEL"}"#;
 
 /// A request to send with more headers, and whatever follows its head.
@@ -245,10 +249,15 @@ pub fn shapes() -> Vec<Vec<u8>> {
         b"GET /\r\n\r\n".to_vec(),
         b"GET /openapi.json HTTP/1.0\r\n\r\n".to_vec(),
         b"GET  /openapi.json  HTTP/1.1\r\n\r\n".to_vec(),
-        b"GET http://other/openapi.json HTTP/1.1\r\nConnection: close\r\n\r\n".to_vec(),
-        b"OPTIONS * HTTP/1.1\r\nConnection: close\r\n\r\n".to_vec(),
-        b"CONNECT x:80 HTTP/1.1\r\nConnection: close\r\n\r\n".to_vec(),
-        b"HEAD /api/v1/messages/sms HTTP/1.1\r\nConnection: close\r\n\r\n".to_vec(),
+        b"GET http://other/openapi.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            .to_vec(),
+        b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".to_vec(),
+        b"CONNECT x:80 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".to_vec(),
+        b"HEAD /api/v1/messages/sms HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            .to_vec(),
+        b"GET /docs/%ff%fe HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".to_vec(),
+        b"GET /docs/nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".to_vec(),
+        b"GET /page/%ff HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".to_vec(),
         format!("GET /{} HTTP/1.1\r\n\r\n", lines("a", 70_000)).into_bytes(),
         send(&format!("X-A: {}\r\n", lines("a", 60_000)), BODY),
         send(&lines("X-A: a\r\n", 2_000), BODY),
@@ -291,7 +300,7 @@ pub fn shapes() -> Vec<Vec<u8>> {
 
 /// Requests whose end can be seen in two places, with another one behind the first of them.
 pub fn ambiguous() -> Vec<Vec<u8>> {
-    let smuggled = "GET /docs/ HTTP/1.1\r\nHost: x\r\n\r\n";
+    let smuggled = "GET /docs/ HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let both = |first: &str, second: &str| {
         send(
             &format!("{first}\r\n{second}\r\n"),

@@ -21,13 +21,10 @@ const NUMBERS: [&str; 12] = [
 ];
 
 /// The insides of JSON texts.
-const TEXTS: [&str; 24] = [
+const TEXTS: [&str; 21] = [
     "",
     " ",
-    "+447700900123",
-    "+14155550132",
     "12",
-    "someone@example.org",
     "high",
     "low",
     "transactional",
@@ -48,6 +45,18 @@ const TEXTS: [&str; 24] = [
     "\u{1b}[2J\n",
 ];
 
+/// Recipients, which nothing may tell.
+const RECIPIENTS: [&str; 5] = [
+    "+447700900123",
+    "+14155550132",
+    "12",
+    "S3NTINEL@example.org",
+    SENTINEL,
+];
+
+/// Fields of recipients.
+const OF_RECIPIENTS: [&str; 4] = ["to", "from", "recipient", "phone"];
+
 fn pick<'a>(random: &mut Rng, from: &[&'a str]) -> &'a str {
     from[random.usize(..from.len())]
 }
@@ -55,8 +64,7 @@ fn pick<'a>(random: &mut Rng, from: &[&'a str]) -> &'a str {
 /// The inside of a text.
 pub fn word(random: &mut Rng) -> String {
     match random.u8(..12) {
-        0 => SENTINEL.to_owned(),
-        1 => "x".repeat(random.usize(..3_000)),
+        0 => "x".repeat(random.usize(..3_000)),
         _ => pick(random, &TEXTS).to_owned(),
     }
 }
@@ -85,11 +93,17 @@ fn object(random: &mut Rng, names: &[String], depth: u8) -> String {
                 0 => word(random),
                 _ => names[random.usize(..names.len())].clone(),
             };
-            format!("\"{name}\":{}", value(random, names, depth))
+            let is_recipient = OF_RECIPIENTS.contains(&&*name) && random.bool();
+            let value = if is_recipient {
+                format!("\"{}\"", pick(random, &RECIPIENTS))
+            } else {
+                value(random, names, depth)
+            };
+            format!("\"{name}\":{value}")
         })
         .collect();
     if depth == 0 && random.u8(..4) > 0 {
-        entries.push(format!("\"to\":\"{}\"", pick(random, &TEXTS[2..6])));
+        entries.push(format!("\"to\":\"{}\"", pick(random, &RECIPIENTS)));
         entries.push(format!("\"body\":\"{SENTINEL}\""));
     }
     random.shuffle(&mut entries);
