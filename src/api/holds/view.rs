@@ -14,13 +14,13 @@ use crate::domain::AccountId;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct HoldView {
     /// What it is.
-    #[schema(inline, value_type = HoldKindName)]
+    #[schema(value_type = HoldKindName)]
     pub kind: &'static str,
     /// Its id.
     #[schema(example = "spring")]
     pub id: String,
     /// `paused`: its messages wait. `cancelled`: they end.
-    #[schema(inline, value_type = HoldState)]
+    #[schema(value_type = HoldState)]
     pub state: &'static str,
     /// Why, for people.
     pub reason: Option<String>,
@@ -28,7 +28,7 @@ pub struct HoldView {
     #[schema(format = DateTime)]
     pub since: String,
     /// Who made it. What an operator has made no key can lift.
-    #[schema(inline, value_type = HoldMaker)]
+    #[schema(value_type = HoldMaker)]
     pub by: &'static str,
     /// The id of the key that made it.
     pub key_id: Option<String>,
@@ -120,14 +120,12 @@ enum HoldMaker {
 #[serde(deny_unknown_fields)]
 pub struct NewHold {
     /// What to hold.
-    #[schema(inline)]
     kind: HoldKindName,
     /// The campaign's, journey's or batch's id, as messages have it. The account itself may be left
     /// out.
     #[schema(min_length = 1, max_length = 1024, example = "spring")]
     id: Option<String>,
     /// What to do.
-    #[schema(inline)]
     action: HoldAction,
     /// Why, for people.
     #[schema(min_length = 1, max_length = 1024)]
@@ -174,11 +172,11 @@ pub(super) fn target(
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ResumedView {
     /// What it is.
-    #[schema(inline, value_type = HoldKindName)]
+    #[schema(value_type = HoldKindName)]
     pub kind: &'static str,
     /// Its id.
     pub id: String,
     /// How it was held.
-    #[schema(inline, value_type = HoldState)]
+    #[schema(value_type = HoldState)]
     pub before: &'static str,
 }

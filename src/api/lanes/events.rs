@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use utoipa::ToSchema;
 
 use super::stream::{Viewer, stream};
 use crate::accounts::keys::KeyScope;
@@ -11,6 +12,18 @@ use crate::api::app::App;
 use crate::api::auth::Caller;
 use crate::api::error::ApiResult;
 use crate::api::reply::ErrorEnvelope;
+
+/// One event of the stream.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes")]
+pub(super) struct LaneEvent {
+    /// `lanes`, or `end`, which is the last.
+    event: String,
+    /// JSON: how the lanes stand, or why the stream ends.
+    data: String,
+    /// How soon a reader whose connection breaks should come again, in milliseconds.
+    retry: Option<u32>,
+}
 
 /// Watch the lanes
 ///
@@ -26,7 +39,7 @@ use crate::api::reply::ErrorEnvelope;
     operation_id = "watchLanes",
     security(("api_key" = [])),
     responses(
-        (status = 200, description = "The stream", content_type = "text/event-stream", body = String),
+        (status = 200, description = "The stream", content_type = "text/event-stream", body = LaneEvent),
         (status = 401, description = "No key, or none that is valid", body = ErrorEnvelope),
         (status = 403, description = "The key has not the scope `admin`", body = ErrorEnvelope),
         (status = 429, description = "Too many requests or streams", body = ErrorEnvelope),

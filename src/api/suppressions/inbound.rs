@@ -33,7 +33,6 @@ pub struct InboundMessage {
     /// The number or id of yours that it was sent to. Not looked at: an opt-out concerns the whole
     /// account.
     #[expect(dead_code, reason = "carriers give it, and it need not be cut out")]
-    #[schema(max_length = 1024)]
     to: Option<String>,
     /// What it says.
     #[schema(example = "STOP")]

@@ -101,7 +101,10 @@ async fn rows_of_a_batch_whose_server_is_killed_are_all_sent_and_sent_once() {
         drop(upload.await.unwrap());
         // The bad row is behind the first half, and kept with the mark that is behind it.
         let kept = desk.rejections("killed", 100).await.len();
-        assert_eq!(kept, usize::from(desk.complete_to("killed").await > ROWS as u64 / 2));
+        assert_eq!(
+            kept,
+            usize::from(desk.complete_to("killed").await > ROWS as u64 / 2)
+        );
         if row < kills[3] {
             // Instead of waiting for the end of its lease.
             let ended = "UPDATE batches SET lease_until = now()";

@@ -37,7 +37,7 @@ JUDGED = {
     "showSuppression": {"recipient"},
     "removeSuppression": {"recipient"},
     "takeInbound": {"from"},
-    "previewQuietHours": {"phone", "timezone", "at"},
+    "previewQuietHours": {"phone", "recipient_timezone"},
     # An account other than the key's.
     "addHold": {"id"},
     "resume": {"id"},
@@ -46,20 +46,29 @@ JUDGED = {
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Three in four messages get what they need to be sent; otherwise hardly any would be."""
-    body = case.body
-    if not is_sound(case) or not isinstance(body, dict) or not isinstance(body.get("to"), str):
+    """Two capitals are seldom a country, and random texts seldom a message that can be sent: what is
+    refused for that alone tries nothing else."""
+    if not is_sound(case):
         return
-    chance = hashlib.sha256(repr(sorted(body)).encode("utf-8", "replace") + body["to"].encode("utf-8", "replace")).digest()
+    if case.query and case.query.get("region"):
+        case.query["region"] = "GB"
+    body = case.body
+    if isinstance(body, dict) and isinstance(body.get("to"), str):
+        make_sendable(case, body)
+
+
+def make_sendable(case, body):
+    """Gives three in four messages what they need; which ones depends on the message alone."""
+    chance = hashlib.sha256(repr((sorted(body), body["to"])).encode("utf-8", "replace")).digest()
     if chance[0] % 4 == 0:
         return
-    case.body = {
-        name: SENDABLE[name][chance[1] % len(SENDABLE[name])] if isinstance(value, str) and name in SENDABLE else value
-        for name, value in body.items()
-    }
-    if case.body.get("content") is None:
-        case.body.setdefault("body", SENDABLE["body"][0])
-        case.body["body"] = case.body["body"] or SENDABLE["body"][0]
+    sendable = dict(body)
+    for name, values in SENDABLE.items():
+        if isinstance(body.get(name), str):
+            sendable[name] = values[chance[1] % len(values)]
+    if sendable.get("content") is None and not sendable.get("body"):
+        sendable["body"] = SENDABLE["body"][0]
+    case.body = sendable
     # A key that another body had would be all that is looked at.
     if chance[2] % 4 and case.headers and case.headers.get("Idempotency-Key"):
         case.headers["Idempotency-Key"] = chance.hex()
@@ -68,6 +77,8 @@ def before_call(context, case, kwargs):
 @schemathesis.check
 def envelope(ctx, response, case):
     """Each answer is in the one form, and its id is that of the header."""
+    if header(response, "content-type").startswith("text/event-stream"):
+        return
     answer = response.json()
     assert answer["meta"]["request_id"] == header(response, "x-request-id"), "another id"
     if response.status_code < 400:
@@ -99,7 +110,10 @@ def refusals(ctx, response, case):
     details = response.json()["error"]["details"]
     operation = case.operation.definition.raw["operationId"]
     field = details["field"]
-    is_known = field in ANYWHERE | JUDGED.get(operation, set()) or "bytes" in details["expected"]
+    # Lengths are counted in bytes, and 1.0 is no whole number here, as in most languages.
+    is_known = field in ANYWHERE | JUDGED.get(operation, set()) or any(
+        what in details["expected"] for what in ("bytes", "whole number")
+    )
     assert is_known, f"{operation}: {details}"
 
 
