@@ -46,16 +46,18 @@ pub(super) fn wrong(text: &str) -> Wrong {
 fn kind_of(text: &str) -> &str {
     let kind = text.rsplit_once("expected ").map(|(_, kind)| kind);
     match kind.unwrap_or(text) {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not negative",
+        // The last two are of values in query strings, which are parsed from texts.
+        "u8"
+        | "u16"
+        | "u32"
+        | "u64"
+        | "usize"
+        | "invalid digit found in string"
+        | "cannot parse integer from empty string" => "a whole number, not negative",
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
         "f32" | "f64" => "a number",
-        "a boolean" => "true or false",
-        // Those of values in query strings, which are parsed from texts.
-        "invalid digit found in string" | "cannot parse integer from empty string" => {
-            "a whole number, not negative"
-        }
+        "a boolean" | "provided string was not `true` or `false`" => "true or false",
         "number too large to fit in target type" => "a smaller number",
-        "provided string was not `true` or `false`" => "true or false",
         kind if kind.starts_with("struct ") => "an object",
         kind if std::ptr::eq(kind, text) => "another value",
         kind => kind,

@@ -193,8 +193,8 @@ mod tests {
     use super::*;
     use crate::overview::{LanesView, MeterView};
 
-    fn tick() -> Option<Arc<Tick>> {
-        Some(Arc::new(Tick {
+    fn tick() -> Arc<Tick> {
+        Arc::new(Tick {
             lanes: LanesView {
                 account_id: "acme".to_owned(),
                 at: String::new(),
@@ -212,7 +212,7 @@ mod tests {
             },
             minute: Vec::new(),
             news: Vec::new(),
-        }))
+        })
     }
 
     struct Rig {
@@ -247,7 +247,7 @@ mod tests {
         let rig = rig(|| None);
         let began = Instant::now();
         for _ in 0..5 {
-            rig.looks.send_replace(tick());
+            rig.looks.send_replace(Some(tick()));
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         rig.sending.await.unwrap();
@@ -260,13 +260,13 @@ mod tests {
     async fn without_looks_there_are_signs_of_life_and_the_first_look_comes_with_its_retry() {
         let mut rig = rig(|| None);
         assert_eq!(rig.next().await, ":\n\n");
-        rig.looks.send_replace(tick());
+        rig.looks.send_replace(Some(tick()));
         assert!(
             rig.next()
                 .await
                 .starts_with("retry: 1000\nevent: lanes\ndata: {")
         );
-        rig.looks.send_replace(tick());
+        rig.looks.send_replace(Some(tick()));
         assert!(rig.next().await.starts_with("event: lanes\ndata: {"));
     }
 
@@ -276,7 +276,7 @@ mod tests {
         stopped.stop.cancel();
         assert!(stopped.next().await.contains("stopping"));
         let mut revoked = rig(|| Some(End::KeyRevoked));
-        revoked.looks.send_replace(tick());
+        revoked.looks.send_replace(Some(tick()));
         assert!(revoked.next().await.contains("key_revoked"));
         assert!(revoked.frames.recv().await.is_none());
     }

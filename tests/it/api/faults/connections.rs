@@ -72,8 +72,8 @@ async fn silent_connections_keep_nobody_out() {
 /// With a new connection, as every client that comes later; gives how long it took.
 async fn assert_serves(api: &ApiServer, key: &str) -> Duration {
     let started = Instant::now();
-    let send = client().post(api.url("/api/v1/messages/sms"));
-    let sent = answer(send.header("X-API-Key", key).json(&message("high"))).await;
+    let request = client().post(api.url("/api/v1/messages/sms"));
+    let sent = answer(request.header("X-API-Key", key).json(&message("high"))).await;
     assert!([202, 429].contains(&sent.status.as_u16()), "{sent:?}");
     assert!(api.process.ops("/healthz").await.contains("true"));
     let took = started.elapsed();
@@ -151,11 +151,11 @@ async fn whoever_stays_silent_is_hung_up_on() {
     let waits = cases.map(async |(said, status)| {
         let mut line = Line::open(&server.address).await;
         line.say(said.as_bytes()).await;
-        let heard = line.hear(CLOSED_BY).await;
-        assert!(heard.closed, "{said}");
+        let reply = line.hear(CLOSED_BY).await;
+        assert!(reply.closed, "{said}");
         // A head that did not come may be told so, too.
-        let is_told = heard.status() == status || (status == 0 && heard.status() == 408);
-        assert!(is_told, "{said}: {heard:?}");
+        let is_told = reply.status() == status || (status == 0 && reply.status() == 408);
+        assert!(is_told, "{said}: {reply:?}");
     });
     futures_util::future::join_all(waits).await;
     assert_eq!(

@@ -1,5 +1,7 @@
 //! Requests as bytes: for the routes of a document, and such as no document knows.
 
+use std::fmt::Write as _;
+
 use fastrand::Rng;
 use serde_json::Value;
 
@@ -8,7 +10,7 @@ use crate::support::api::DEV_KEY;
 
 /// What the routes of a document are asked with.
 pub struct Operations {
-    operations: Vec<Operation>,
+    all: Vec<Operation>,
     /// Every name of a field.
     names: Vec<String>,
     key: String,
@@ -88,7 +90,7 @@ const HEADERS: [&[u8]; 20] = [
 impl Operations {
     /// Those of a document, without the answers that never end.
     pub fn of(document: &Value, key: &str) -> Self {
-        let mut operations = Vec::new();
+        let mut all = Vec::new();
         for (path, item) in document["paths"].as_object().unwrap() {
             let methods = item.as_object().unwrap().iter();
             let methods = methods.filter(|(_, operation)| operation["responses"].is_object());
@@ -96,7 +98,7 @@ impl Operations {
                 if !operation["responses"]["200"]["content"]["text/event-stream"].is_null() {
                     continue;
                 }
-                operations.push(Operation {
+                all.push(Operation {
                     method: method.to_uppercase(),
                     path: path.clone(),
                     query: query(operation),
@@ -111,7 +113,7 @@ impl Operations {
             .collect();
         names.push("traffic_lane".to_owned());
         Self {
-            operations,
+            all,
             names,
             key: key.to_owned(),
         }
@@ -119,7 +121,7 @@ impl Operations {
 
     /// One request, the last of its connection.
     pub fn request(&self, random: &mut Rng) -> Vec<u8> {
-        let operation = &self.operations[random.usize(..self.operations.len())];
+        let operation = &self.all[random.usize(..self.all.len())];
         let method = match random.u8(..20) {
             0 => "PUT",
             1 => "BREW",
@@ -173,7 +175,7 @@ impl Operation {
                 place => &self.query[place - 1],
             };
             let value = PARAMETERS[random.usize(..PARAMETERS.len())].replace(' ', "+");
-            target.push_str(&format!("{sign}{name}={value}"));
+            write!(target, "{sign}{name}={value}").expect("writing to a text does not fail");
             sign = '&';
         }
         target
