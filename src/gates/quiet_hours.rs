@@ -4,7 +4,7 @@
 //! a recipient ([`zones_of_recipient`]) are the one that its job names, else those of its number,
 //! else the account's. Where there are several, all of them must allow.
 //!
-//! [`explain`] says the same for those who ask, and which of the zones decided.
+//! [`explain()`] says the same for those who ask, and which of the zones decided.
 //!
 //! Nothing here looks at a clock: the instant is passed in.
 

@@ -1,7 +1,7 @@
 //! What would become of a job if it came now. Nothing is changed and nothing counted by asking.
 //!
 //! `lanekeeper explain --dry-run` and the HTTP API's `dry_run=true` ask the same questions as the
-//! pipeline, by [`inquiry_of`] and [`request_of`], and have them judged by [`judge`].
+//! pipeline, by [`inquiry_of`] and [`request_of`], and have them judged by [`judge()`].
 
 mod judge;
 
