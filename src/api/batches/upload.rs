@@ -39,7 +39,7 @@ const NOBODY: &str = "-";
 /// at some 20,000 rows a second. Rows that are no messages are listed by their numbers, and keep no
 /// other from being queued.
 ///
-/// The messages are marketing unless a row, `priority` or the key's origin `journey` says otherwise, and
+/// The messages are marketing unless a row or `priority` says otherwise, whatever the key's origin, and
 /// nothing of the account's budget is used until they are sent.
 ///
 /// The same upload again is safe, with and without `batch_id`: it goes on where an earlier one stopped,
