@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use tokio::time::{Instant, timeout_at};
 
 use super::error::{ApiError, ApiResult, Code};
@@ -128,6 +128,11 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
         let message = format!("the body is not UTF-8 from byte {place} on");
         ApiError::new(Code::MalformedBody, message)
     })?;
+    // What is read here is an object: a list of its values in order would be taken for one.
+    if text.trim_start().starts_with('[') {
+        serde_json::from_str::<IgnoredAny>(text).map_err(|error| broken_json(&error, ""))?;
+        return Err(ApiError::validation("body", None, "expected an object"));
+    }
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = serde_path_to_error::deserialize(&mut reader);
     let read = read.map_err(|error| {

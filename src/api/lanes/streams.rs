@@ -67,8 +67,13 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    fn key(number: usize) -> Option<KeyId> {
-        KeyId::parse(format!("{number:a>12}").as_bytes())
+    fn key(number: u8) -> Option<KeyId> {
+        let mut id = *b"aaaaaaaaaaaa";
+        id[0] += number / 26;
+        id[1] += number % 26;
+        let key = KeyId::parse(&id);
+        assert!(key.is_some());
+        key
     }
 
     #[test]
@@ -84,7 +89,7 @@ mod tests {
     fn there_are_no_more_than_so_many_in_all() {
         let streams = Streams::default();
         let places: Vec<_> = (0..IN_ALL)
-            .map(|number| streams.enter(key(number)).unwrap())
+            .map(|number| streams.enter(key(u8::try_from(number).unwrap())).unwrap())
             .collect();
         assert_eq!(streams.enter(None).unwrap_err(), Full(IN_ALL));
         drop(places);
