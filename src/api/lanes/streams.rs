@@ -67,8 +67,10 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    fn key(number: usize) -> Option<KeyId> {
-        KeyId::parse(format!("{number:a>12}").as_bytes())
+    fn key(number: usize) -> KeyId {
+        let letter = |number: usize| char::from(b"abcdefghijklmnopqrstuvwxyz"[number % 26]);
+        let id = format!("aaaaaaaaaa{}{}", letter(number / 26), letter(number));
+        KeyId::parse(id.as_bytes()).unwrap()
     }
 
     #[test]
@@ -84,7 +86,7 @@ mod tests {
     fn there_are_no_more_than_so_many_in_all() {
         let streams = Streams::default();
         let places: Vec<_> = (0..IN_ALL)
-            .map(|number| streams.enter(key(number)).unwrap())
+            .map(|number| streams.enter(Some(key(number))).unwrap())
             .collect();
         assert_eq!(streams.enter(None).unwrap_err(), Full(IN_ALL));
         drop(places);
