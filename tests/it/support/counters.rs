@@ -32,7 +32,8 @@ impl Counters {
         format!("{}:{{{account}}}:{name}", self.prefix)
     }
 
-    /// Everything that is kept of an account, by the keys' names without the account.
+    /// Everything that is kept of an account and decided by, by the keys' names without the account.
+    /// What was counted in each second is only looked at.
     pub async fn of(&self, account: &str) -> BTreeMap<String, String> {
         let mut connection = self.connection.clone();
         let start = self.key(account, "");
@@ -44,6 +45,9 @@ impl Counters {
         let mut kept = BTreeMap::new();
         for key in keys {
             let name = key[start.len()..].to_owned();
+            if name.starts_with("second:") {
+                continue;
+            }
             let value = if name.starts_with("cap:") {
                 let members = cmd("ZRANGE").arg(&key).arg(0).arg(-1).to_owned();
                 let members: Vec<String> = members.query_async(&mut connection).await.unwrap();
