@@ -102,8 +102,15 @@ async fn assert_never_stumbles(server: ApiServer, key: &str, count: usize) {
     let operations = Operations::of(&document(&server).await, key);
     let mut random = Rng::with_seed(SEED);
     let requests = (0..count).map(|_| operations.request(&mut random));
-    let exchanges = exchange(&server.address, requests.collect()).await;
-    for (request, heard) in &exchanges {
+    let mut exchanges = exchange(&server.address, requests.collect()).await;
+    for (request, heard) in &mut exchanges {
+        // A database that is busy may be late; one that cannot take what came says so each time.
+        if heard.status() == 503 {
+            *heard = exchange(&server.address, vec![request.clone()])
+                .await
+                .remove(0)
+                .1;
+        }
         judge(request, heard);
         assert_ne!(heard.status(), 0, "{}", String::from_utf8_lossy(request));
     }
