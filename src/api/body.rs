@@ -121,13 +121,18 @@ fn is_json(headers: &HeaderMap) -> bool {
     is_json && parts.all(utf8)
 }
 
-/// Reads JSON. What is wrong is told without what stands there.
-pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
+/// The text of a body.
+pub(super) fn text(bytes: &[u8]) -> ApiResult<&str> {
+    std::str::from_utf8(bytes).map_err(|error| {
         let place = error.valid_up_to();
         let message = format!("the body is not UTF-8 from byte {place} on");
         ApiError::new(Code::MalformedBody, message)
-    })?;
+    })
+}
+
+/// Reads JSON. What is wrong is told without what stands there.
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
+    let text = text(bytes)?;
     // What is read here is an object: a list of its values in order would be taken for one.
     if text.trim_start().starts_with('[') {
         serde_json::from_str::<IgnoredAny>(text).map_err(|error| broken_json(&error, ""))?;

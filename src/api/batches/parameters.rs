@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::accounts::keys::KeyGrant;
 use crate::api::error::{ApiError, ApiResult};
+use crate::api::texts::channel_names;
 use crate::batch::{Batch, BatchId, RowOptions};
 use crate::domain::{Channel, Field, Origin, Priority, Region};
 
@@ -143,8 +144,7 @@ fn text(name: &str, given: &str) -> ApiResult<String> {
 }
 
 fn channel(given: &str) -> ApiResult<Channel> {
-    let known = || Channel::ALL.map(Channel::as_str).join(", ");
-    let found = Channel::parse(given).ok_or_else(|| format!("expected one of {}", known()));
+    let found = Channel::parse(given).ok_or_else(|| format!("expected one of {}", channel_names()));
     parsed("channel", given, found)
 }
 

@@ -1,6 +1,5 @@
 //! What became of a message, as an answer.
 
-use axum::http::HeaderValue;
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -166,11 +165,4 @@ fn shed(limit: Limit, per_second: u32, lane: Lane) -> ApiError {
         None => error.detail("traffic_lane", lane),
         Some(name) => error.detail("limit_type", name),
     }
-}
-
-/// Whether the first answer of a request with a key is given again: only an acceptance is. All else
-/// has had no effect, so that asking again tells what holds by then.
-#[must_use]
-pub(super) fn replayed() -> HeaderValue {
-    HeaderValue::from_static("true")
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::answer::{Accepted, error_of, replayed, with_rate};
+use super::answer::{Accepted, error_of, with_rate};
 use super::desk::{No, Settled, Taken};
 use super::first_answers::{FirstAnswer, FirstAnswers, Known};
 use super::key::{IdempotencyKey, derived_id, random_id};
@@ -24,8 +24,9 @@ use crate::api::error::{ApiError, ApiResult, Code};
 use crate::api::path::PathParams;
 use crate::api::query::Query;
 use crate::api::reply::{Envelope, ErrorEnvelope, Reply};
+use crate::api::texts::channel_of;
 use crate::digest::Digest;
-use crate::domain::{Channel, Job};
+use crate::domain::Job;
 use crate::gates::quiet_details;
 
 /// Says that an answer was given before.
@@ -89,7 +90,8 @@ pub async fn send_message(
     } else {
         KeyScope::Send
     })?;
-    let channel = channel_of(&path)?;
+    // One path cannot have two names in it, and messages are shown by their ids at the same place.
+    let channel = channel_of(&path.get("channel_or_id")?)?;
     let key = IdempotencyKey::of(&headers)?;
     let message = Message::read(&body)?;
     let id = match &key {
@@ -147,15 +149,6 @@ pub enum ChannelName {
     Voice,
 }
 
-fn channel_of(path: &PathParams) -> ApiResult<Channel> {
-    // One path cannot have two names in it, and messages are shown by their ids at the same place.
-    let name = path.get("channel_or_id")?;
-    Channel::parse(&name).ok_or_else(|| {
-        let known = Channel::ALL.map(Channel::as_str).join(", ");
-        ApiError::validation("channel", None, format!("expected one of {known}"))
-    })
-}
-
 async fn send(app: Arc<App>, job: Arc<Job>, digest: Option<Digest>) -> Response {
     let Some(digest) = digest else {
         let (settled, rate) = take(&app, &job, false).await;
@@ -173,7 +166,8 @@ async fn send(app: Arc<App>, job: Arc<Job>, digest: Option<Digest>) -> Response 
             let rate = app.desk.rate_of(&job).await;
             let again = Accepted::of(&job, first.lane, first.at);
             let mut response = with_rate(Ok(again), rate);
-            response.headers_mut().insert(&REPLAYED, replayed());
+            let replayed = HeaderValue::from_static("true");
+            response.headers_mut().insert(&REPLAYED, replayed);
             response
         }
         Ok(Known::Other) => {
@@ -207,6 +201,8 @@ fn counted(settled: &Result<Taken, No>) -> Option<Count> {
     }
 }
 
+/// Only an acceptance is kept as the first answer: all else has had no effect, so that asking again
+/// tells what holds by then.
 async fn send_keyed(app: &App, job: &Arc<Job>, digest: Digest, is_first: bool) -> Response {
     let (settled, rate) = take(app, job, true).await;
     let now = app.clock.now();

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::api::body::{broken_json, too_large};
+use crate::api::body::{broken_json, text, too_large};
 use crate::api::error::{ApiError, ApiResult, Code};
 use crate::digest::Digest;
 use crate::domain::{
@@ -146,11 +146,7 @@ impl<'a> Message<'a> {
     /// # Errors
     /// When it is no JSON object, or has a field twice, or one that is unknown.
     pub fn read(body: &'a [u8]) -> ApiResult<Self> {
-        let text = std::str::from_utf8(body).map_err(|error| {
-            let place = error.valid_up_to();
-            let message = format!("the body is not UTF-8 from byte {place} on");
-            ApiError::new(Code::MalformedBody, message)
-        })?;
+        let text = text(body)?;
         let entries: Entries<'a> =
             serde_json::from_str(text).map_err(|error| broken_json(&error, ""))?;
         let mut fields: Vec<(Field, &RawValue)> = Vec::with_capacity(entries.0.len());
