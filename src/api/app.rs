@@ -10,14 +10,16 @@ use super::lanes::Watches;
 use super::limits::RequestLimits;
 use super::outbox::AnyOutbox;
 use super::page::PageDoor;
-use super::send::Desk;
+use super::send::{Desk, DeskParts, FirstAnswers};
 use super::store::Store;
 use crate::accounts::Directory;
 use crate::accounts::keys::LiveKeyRing;
+use crate::clock::SystemClock;
 use crate::dispatch::ports::Clock;
 use crate::domain::{Keywords, Region};
 use crate::meter::AnyMeter;
 use crate::records::AnyRecords;
+use crate::settings::Settings;
 use crate::telemetry::Telemetry;
 
 /// What an API server is made of.
@@ -56,6 +58,69 @@ pub struct App {
     pub stop: CancellationToken,
     /// Counts what happens.
     pub telemetry: Telemetry,
+}
+
+/// What differs between an API server on services and one that stands alone.
+pub struct AppParts {
+    /// See [`App::keys`].
+    pub keys: Arc<LiveKeyRing>,
+    /// See [`App::directory`].
+    pub directory: Arc<Directory>,
+    /// See [`App::records`].
+    pub records: Arc<AnyRecords>,
+    /// See [`App::meter`].
+    pub meter: Arc<AnyMeter>,
+    /// See [`App::broker`].
+    pub broker: Arc<AnyOutbox>,
+    /// See [`App::store`].
+    pub store: Store,
+    /// What was answered to idempotency keys.
+    pub first_answers: FirstAnswers,
+    /// See [`App::lanes`].
+    pub lanes: Arc<Watches>,
+    /// See [`App::page`].
+    pub page: PageDoor,
+    /// See [`App::batches`].
+    pub batches: BatchDesk,
+    /// See [`App::telemetry`].
+    pub telemetry: Telemetry,
+    /// See [`App::stop`].
+    pub stop: CancellationToken,
+}
+
+impl App {
+    /// A server of these parts that does as `settings` say.
+    #[must_use]
+    pub fn new(settings: &Settings, parts: AppParts) -> Self {
+        let clock = Arc::new(SystemClock);
+        let desk = Desk::new(DeskParts {
+            directory: Arc::clone(&parts.directory),
+            records: Arc::clone(&parts.records),
+            meter: Arc::clone(&parts.meter),
+            outbox: Arc::clone(&parts.broker),
+            clock: clock.clone(),
+            first_answers: parts.first_answers,
+        });
+        Self {
+            keys: parts.keys,
+            directory: parts.directory,
+            records: parts.records,
+            meter: parts.meter,
+            broker: parts.broker,
+            clock,
+            store: parts.store,
+            limits: RequestLimits::new(settings.api.requests_per_second),
+            lanes: parts.lanes,
+            page: parts.page,
+            desk: Arc::new(desk),
+            batches: parts.batches,
+            default_region: settings.jobs.default_region,
+            keywords: Arc::clone(&settings.inbound.keywords),
+            tasks: TaskTracker::new(),
+            stop: parts.stop,
+            telemetry: parts.telemetry,
+        }
+    }
 }
 
 impl std::fmt::Debug for App {

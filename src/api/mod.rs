@@ -21,6 +21,7 @@ mod outbox;
 mod page;
 mod paging;
 mod path;
+mod places;
 mod preview;
 mod query;
 mod reply;
@@ -33,7 +34,7 @@ mod suppressions;
 mod texts;
 mod wrong;
 
-pub use app::App;
+pub use app::{App, AppParts};
 pub use auth::Caller;
 pub use body::{Json, JsonBytes, MAX_BODY};
 pub use dry_run::{GateView, JudgementView, dry_run};

@@ -3,7 +3,9 @@
 use tokio::time::Instant;
 
 use crate::dispatch::ports::{PublishError, Requeue};
+use crate::domain::{Job, JobHeaders};
 use crate::embedded::EmbeddedQueues;
+use crate::enqueueing::Outlet;
 use crate::intake::Outbox;
 
 /// Where accepted jobs go.
@@ -39,6 +41,23 @@ impl AnyOutbox {
         match self {
             Self::Amqp(outbox) => outbox.trouble(),
             Self::Embedded(_) => None,
+        }
+    }
+}
+
+/// Jobs of batches go where any publisher's go: to their lanes' queues, unmetered.
+impl Outlet for AnyOutbox {
+    async fn queue(&self, jobs: &[Job]) -> Vec<Result<(), PublishError>> {
+        match self {
+            Self::Amqp(outbox) => outbox.queue(jobs).await,
+            Self::Embedded(queues) => {
+                let put = |job: &Job| {
+                    let payload = job.payload.to_bytes();
+                    queues.publish(job.lane(), payload, JobHeaders::default());
+                    Ok(())
+                };
+                jobs.iter().map(put).collect()
+            }
         }
     }
 }

@@ -17,11 +17,16 @@ const SEPARATOR: &str = "\n";
 
 /// How many entries a page may have.
 pub(super) fn limit(given: Option<u16>) -> ApiResult<u16> {
-    let limit = given.unwrap_or(USUAL);
-    if (1..=MOST).contains(&limit) {
+    limit_to(given, USUAL, MOST)
+}
+
+/// How many entries a page of small ones may have: `usual` where nobody says, and `most` at most.
+pub(super) fn limit_to(given: Option<u16>, usual: u16, most: u16) -> ApiResult<u16> {
+    let limit = given.unwrap_or(usual);
+    if (1..=most).contains(&limit) {
         return Ok(limit);
     }
-    let expected = format!("expected 1 to {MOST}");
+    let expected = format!("expected 1 to {most}");
     Err(ApiError::validation("limit", Some(limit.into()), expected))
 }
 

@@ -6,19 +6,17 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::records::{Memory, migration_failure};
 use crate::accounts::keys::{self, LiveKeyRing};
 use crate::activity::{self, Tally};
-use crate::api::batches::BatchDesk;
-use crate::api::send::{Desk, DeskParts, FirstAnswers, forget_old};
+use crate::api::send::{FirstAnswers, forget_old};
 use crate::api::{
-    AnyOutbox, App, PageDoor, RequestLimits, Server, Store, Watches, listen, router, serve,
+    AnyOutbox, App, AppParts, PageDoor, Server, Store, Watches, listen, router, serve,
 };
-use crate::clock::SystemClock;
 use crate::intake::Outbox;
 use crate::meter::AnyMeter;
 use crate::ops::{self, LaneReadiness, Metrics, Readiness, Shutdown};
@@ -42,50 +40,13 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let ops_listener = bind(settings.ops.listen, "LANEKEEPER__OPS__LISTEN")?;
     let listener = bind(settings.api.listen, "LANEKEEPER__API__LISTEN")?;
     let memory = super::records::open(&settings)?;
-    let (Some(beside), Some(database)) = (memory.beside(), &settings.database) else {
-        bail!(
-            "the API needs a database: set LANEKEEPER__DATABASE__URL (keys live there; \
-             `lanekeeper dev` does without any service)"
-        );
-    };
-    let meter = super::worker::meter(&settings, telemetry.clone()).await?;
-    let meter = Arc::new(AnyMeter::Redis(meter));
-    let mut amqp = super::amqp::options(&settings)?;
-    amqp.confirm_timeout = settings.api.confirm_timeout;
-    let outbox = Arc::new(AnyOutbox::Amqp(Outbox::start(amqp, telemetry.clone())?));
-    let batches = super::batches::on_services(&settings, database, &telemetry)?;
-    let keys = Arc::new(LiveKeyRing::of_database());
     let mut keepers = memory.follow(&shutdown.soft);
-    let (ring, pool, stop) = (
-        Arc::clone(&keys),
-        beside.pool().clone(),
-        shutdown.soft.clone(),
-    );
-    keepers.spawn(async move { keys::keep(ring, &pool, stop).await });
-    let life = settings.api.idempotency_life;
-    keepers.spawn(forget_old(
-        beside.pool().clone(),
-        life,
-        shutdown.soft.clone(),
-    ));
-
+    // It tells what was counted until nothing counts any more.
     let counted = CancellationToken::new();
     let seconds = super::lanes::tell(&settings, &telemetry, &mut keepers, &counted)?;
-    let watches = watches(&settings, &memory, beside, seconds, &telemetry)?;
-    let app = Arc::new(app(
-        &settings,
-        &memory,
-        beside,
-        Parts {
-            keys,
-            meter,
-            outbox,
-            batches,
-            watches,
-            telemetry,
-            stop: shutdown.soft.clone(),
-        },
-    ));
+    let parts = parts(&settings, &memory, seconds, telemetry, &shutdown.soft).await?;
+    look_after(&settings, &parts, &mut keepers);
+    let app = Arc::new(App::new(&settings, parts));
     let ops_stop = CancellationToken::new();
     let readiness = Arc::new(readiness_of(Arc::clone(&app)));
     tokio::spawn(ops::serve(
@@ -96,6 +57,74 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     ));
     let address = listener.local_addr().unwrap_or(settings.api.listen);
     tracing::info!(%address, prefix = %settings.amqp.prefix, ops = %settings.ops.listen, "the API server has started");
+    let gave_up = serve_until_told(&settings, listener, &app, &shutdown).await;
+    counted.cancel();
+    leave(app, &shutdown).await;
+    let kept = async { while keepers.join_next().await.is_some() {} };
+    let _ = timeout_at(Instant::now() + LEAVE_WITHIN, kept).await;
+    ops_stop.cancel();
+    Ok(ended(gave_up))
+}
+
+/// What the server is made of, on services.
+async fn parts(
+    settings: &Settings,
+    memory: &Memory,
+    seconds: Arc<activity::Store>,
+    telemetry: Telemetry,
+    stop: &CancellationToken,
+) -> anyhow::Result<AppParts> {
+    let (Some(beside), Some(database)) = (memory.beside(), &settings.database) else {
+        bail!(
+            "the API needs a database: set LANEKEEPER__DATABASE__URL (keys live there; \
+             `lanekeeper dev` does without any service)"
+        );
+    };
+    let meter = super::worker::meter(settings, telemetry.clone()).await?;
+    let mut amqp = super::amqp::options(settings)?;
+    amqp.confirm_timeout = settings.api.confirm_timeout;
+    let first_answers = FirstAnswers::Postgres {
+        database: beside.clone(),
+        life: settings.api.idempotency_life,
+    };
+    Ok(AppParts {
+        keys: Arc::new(LiveKeyRing::of_database()),
+        directory: Arc::clone(&memory.directory),
+        records: Arc::clone(&memory.records),
+        meter: Arc::new(AnyMeter::Redis(meter)),
+        broker: Arc::new(AnyOutbox::Amqp(Outbox::start(amqp, telemetry.clone())?)),
+        store: Store::Postgres(beside.clone()),
+        first_answers,
+        lanes: watches(settings, memory, beside, seconds, &telemetry)?,
+        page: PageDoor::Key,
+        batches: super::batches::on_services(settings, database, &telemetry)?,
+        telemetry,
+        stop: stop.clone(),
+    })
+}
+
+/// Keeps the keys fresh, and forgets old answers.
+fn look_after(settings: &Settings, parts: &AppParts, keepers: &mut JoinSet<()>) {
+    let Store::Postgres(database) = &parts.store else {
+        return;
+    };
+    let (keys, pool, stop) = (
+        Arc::clone(&parts.keys),
+        database.pool().clone(),
+        parts.stop.clone(),
+    );
+    let life = settings.api.idempotency_life;
+    keepers.spawn(forget_old(pool.clone(), life, stop.clone()));
+    keepers.spawn(async move { keys::keep(keys, &pool, stop).await });
+}
+
+/// Serves until told to stop, or until there is something that only people can mend.
+async fn serve_until_told(
+    settings: &Settings,
+    listener: TcpListener,
+    app: &Arc<App>,
+    shutdown: &Shutdown,
+) -> Option<String> {
     let server = Server {
         max_connections: settings.api.max_connections,
         stop: shutdown.soft.clone(),
@@ -103,32 +132,29 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let serving = serve(
         server,
         listener,
-        router(Arc::clone(&app)),
+        router(Arc::clone(app)),
         shutdown.hard.clone(),
     );
     tokio::pin!(serving);
-    let gave_up = tokio::select! {
-        () = &mut serving => None,
-        error = migration_failure(&settings) => Some(error.to_string()),
+    let error = tokio::select! {
+        () = &mut serving => return None,
+        error = migration_failure(settings) => error.to_string(),
     };
-    if gave_up.is_some() {
-        shutdown.soft.cancel();
-        serving.await;
-    }
-    counted.cancel();
-    leave(app, &shutdown).await;
-    let kept = async { while keepers.join_next().await.is_some() {} };
-    let _ = timeout_at(Instant::now() + LEAVE_WITHIN, kept).await;
-    ops_stop.cancel();
+    shutdown.soft.cancel();
+    serving.await;
+    Some(error)
+}
+
+fn ended(gave_up: Option<String>) -> ExitCode {
     if let Some(error) = gave_up {
         tracing::error!(
             error,
             "the API server cannot go on: somebody has to mend this first"
         );
-        return Ok(ExitCode::FAILURE);
+        return ExitCode::FAILURE;
     }
     tracing::info!("the API server has stopped");
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }
 
 fn bind(address: std::net::SocketAddr, variable: &str) -> anyhow::Result<TcpListener> {
@@ -147,51 +173,6 @@ fn watches(
     let held = HeldStore::Postgres(beside.clone());
     let sources = super::lanes::sources(settings, directory, held, seconds, telemetry)?;
     Ok(Arc::new(Watches::new(sources)))
-}
-
-struct Parts {
-    keys: Arc<LiveKeyRing>,
-    meter: Arc<AnyMeter>,
-    outbox: Arc<AnyOutbox>,
-    batches: BatchDesk,
-    watches: Arc<Watches>,
-    telemetry: Telemetry,
-    stop: CancellationToken,
-}
-
-fn app(settings: &Settings, memory: &Memory, beside: &Database, parts: Parts) -> App {
-    let clock = Arc::new(SystemClock);
-    let first_answers = FirstAnswers::Postgres {
-        database: beside.clone(),
-        life: settings.api.idempotency_life,
-    };
-    let desk = Desk::new(DeskParts {
-        directory: Arc::clone(&memory.directory),
-        records: Arc::clone(&memory.records),
-        meter: Arc::clone(&parts.meter),
-        outbox: Arc::clone(&parts.outbox),
-        clock: clock.clone(),
-        first_answers,
-    });
-    App {
-        keys: parts.keys,
-        directory: Arc::clone(&memory.directory),
-        records: Arc::clone(&memory.records),
-        meter: parts.meter,
-        broker: parts.outbox,
-        clock,
-        store: Store::Postgres(beside.clone()),
-        limits: RequestLimits::new(settings.api.requests_per_second),
-        lanes: parts.watches,
-        page: PageDoor::Key,
-        desk: Arc::new(desk),
-        batches: parts.batches,
-        default_region: settings.jobs.default_region,
-        keywords: Arc::clone(&settings.inbound.keywords),
-        tasks: TaskTracker::new(),
-        stop: parts.stop,
-        telemetry: parts.telemetry,
-    }
 }
 
 /// Lets what was begun go on to its end, and takes leave of everybody.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::amqp;
-use crate::api::Store;
-use crate::api::batches::{BatchDesk, BatchLimits, BatchOutlet};
+use crate::api::batches::{BatchDesk, BatchLimits};
+use crate::api::{AnyOutbox, Store};
 use crate::clock::SystemClock;
 use crate::embedded::{EmbeddedQueues, MemoryRecords};
 use crate::intake::Outbox;
@@ -30,7 +30,7 @@ pub(super) fn on_services(
     let outbox = Outbox::start(amqp::options(settings)?, telemetry.clone())?;
     Ok(BatchDesk::new(
         Uploads::Postgres(PgUploads::new(database.clone())),
-        BatchOutlet::Amqp(outbox),
+        AnyOutbox::Amqp(outbox),
         Store::Postgres(database),
         limits(settings),
     ))
@@ -44,7 +44,7 @@ pub(super) fn in_memory(
 ) -> BatchDesk {
     BatchDesk::new(
         Uploads::Memory(MemoryUploads::new(Arc::new(SystemClock))),
-        BatchOutlet::Embedded(queues),
+        AnyOutbox::Embedded(queues),
         Store::Memory(records),
         limits(settings),
     )

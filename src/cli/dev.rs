@@ -14,9 +14,9 @@ use crate::accounts::keys::{
     ApiKey, KeyGrant, KeyRing, KeyScope, KeyScopes, LiveKeyRing, StoredKey,
 };
 use crate::activity::{self, MemorySeconds, Store as Seconds, Tally};
-use crate::api::send::{Desk, DeskParts, FirstAnswers};
+use crate::api::send::FirstAnswers;
 use crate::api::{
-    AnyOutbox, App, PageDoor, RequestLimits, Server, Store, Watches, listen, router, serve,
+    AnyOutbox, App, AppParts, PageDoor, Server, Store, Watches, listen, router, serve,
 };
 use crate::clock::SystemClock;
 use crate::dispatch::Pipeline;
@@ -124,35 +124,21 @@ impl Stage {
     }
 
     fn app(&self, settings: &Settings, stop: CancellationToken) -> anyhow::Result<App> {
-        let outbox = Arc::new(AnyOutbox::Embedded(self.queues.clone()));
-        let clock = Arc::new(SystemClock);
-        let desk = Desk::new(DeskParts {
-            directory: Arc::clone(&self.directory),
-            records: Arc::clone(&self.any_records),
-            meter: Arc::clone(&self.meter),
-            outbox: Arc::clone(&outbox),
-            clock: clock.clone(),
-            first_answers: FirstAnswers::Memory(std::sync::Mutex::default()),
-        });
-        Ok(App {
+        let parts = AppParts {
             keys: Arc::new(LiveKeyRing::fixed(ring()?)),
             directory: Arc::clone(&self.directory),
             records: Arc::clone(&self.any_records),
             meter: Arc::clone(&self.meter),
-            broker: outbox,
-            clock,
+            broker: Arc::new(AnyOutbox::Embedded(self.queues.clone())),
             store: Store::Memory(self.records.clone()),
-            limits: RequestLimits::new(settings.api.requests_per_second),
+            first_answers: FirstAnswers::Memory(std::sync::Mutex::default()),
             lanes: Arc::new(Watches::new(self.sources())),
             page: PageDoor::of_dev(settings.api.listen, AccountId::parse(ACCOUNT)?),
-            desk: Arc::new(desk),
             batches: super::batches::in_memory(settings, self.queues.clone(), self.records.clone()),
-            default_region: settings.jobs.default_region,
-            keywords: Arc::clone(&settings.inbound.keywords),
-            tasks: TaskTracker::new(),
-            stop,
             telemetry: self.telemetry.clone(),
-        })
+            stop,
+        };
+        Ok(App::new(settings, parts))
     }
 
     /// What the lanes page shows.

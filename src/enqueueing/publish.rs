@@ -78,7 +78,7 @@ pub(super) async fn publish<O: Outlet>(
 /// Publishes all of them, and leaves in `jobs` those that are not known to be stored.
 async fn publish_once<O: Outlet>(outlet: &O, jobs: &mut Vec<Job>) -> Option<PublishError> {
     let mut failed = None;
-    let mut results = outlet.publish(jobs).await.into_iter();
+    let mut results = outlet.queue(jobs).await.into_iter();
     jobs.retain(|_| match results.next() {
         Some(Ok(())) => false,
         Some(Err(error)) => {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::counting::Counting;
-use super::outlet::BatchOutlet;
-use super::slots::{Full, Slot, Slots};
 use crate::api::error::{ApiError, ApiResult, Code};
+use crate::api::outbox::AnyOutbox;
+use crate::api::places::{Full, Place, Places};
 use crate::api::store::Store;
 use crate::domain::AccountId;
 use crate::uploads::Uploads;
@@ -33,54 +33,55 @@ pub struct BatchLimits {
 #[derive(Debug)]
 pub struct BatchDesk {
     pub(super) uploads: Uploads,
-    pub(super) outlet: BatchOutlet,
+    /// Over a connection of its own: no single message has to wait behind a batch.
+    pub(super) outlet: AnyOutbox,
     /// Where it is kept what became of their jobs.
     pub(super) store: Store,
     pub(super) limits: BatchLimits,
     pub(super) counting: Counting,
-    slots: Arc<Slots>,
+    places: Arc<Places<AccountId>>,
 }
 
 impl BatchDesk {
     /// A desk that keeps how far uploads have come in `uploads`, puts their jobs into `outlet`, and
     /// asks `store` what became of them.
     #[must_use]
-    pub fn new(uploads: Uploads, outlet: BatchOutlet, store: Store, limits: BatchLimits) -> Self {
+    pub fn new(uploads: Uploads, outlet: AnyOutbox, store: Store, limits: BatchLimits) -> Self {
         Self {
             uploads,
             outlet,
             store,
             limits,
             counting: Counting::default(),
-            slots: Slots::new(limits.uploads, limits.uploads_per_account),
+            places: Places::new(limits.uploads, limits.uploads_per_account),
         }
     }
 
     /// Takes leave of the broker, by `deadline` at the latest.
     pub async fn close(&self, deadline: Instant) {
-        if let BatchOutlet::Amqp(outbox) = &self.outlet {
-            outbox.close(deadline).await;
-        }
+        self.outlet.close(deadline).await;
     }
 
     /// A place for one upload of an account.
     ///
     /// # Errors
     /// When there is none for now.
-    pub(super) fn slot(&self, account: &AccountId) -> ApiResult<Slot> {
-        self.slots.take(account).map_err(|full| match full {
-            Full::Account(limit) => {
-                let message = format!("{limit} uploads of this account are under way already");
-                ApiError::new(Code::RateLimitExceeded, message)
-                    .retry_after(FULL_FOR)
-                    .detail("limit", limit)
-                    .detail("limit_type", "uploads")
-            }
-            Full::Process(limit) => {
-                let message = format!("{limit} uploads are under way already: try again later");
-                ApiError::unavailable(message).retry_after(FULL_FOR)
-            }
-        })
+    pub(super) fn place(&self, account: &AccountId) -> ApiResult<Place<AccountId>> {
+        self.places
+            .take(account.clone())
+            .map_err(|full| match full {
+                Full::Holder(limit) => {
+                    let message = format!("{limit} uploads of this account are under way already");
+                    ApiError::new(Code::RateLimitExceeded, message)
+                        .retry_after(FULL_FOR)
+                        .detail("limit", limit)
+                        .detail("limit_type", "uploads")
+                }
+                Full::Process(limit) => {
+                    let message = format!("{limit} uploads are under way already: try again later");
+                    ApiError::unavailable(message).retry_after(FULL_FOR)
+                }
+            })
     }
 
     /// Forgets some of what is old. Nobody waits for it.

@@ -9,17 +9,14 @@ mod array;
 mod content;
 mod counting;
 mod desk;
-mod outlet;
 mod parameters;
 mod read;
 mod receive;
 mod run;
-mod slots;
 mod store;
 mod upload;
 mod view;
 
 pub use desk::{BatchDesk, BatchLimits};
-pub use outlet::BatchOutlet;
 pub use read::{__path_batch, __path_batch_rejections, batch, batch_rejections};
 pub use upload::{__path_upload_batch, upload_batch};

@@ -10,9 +10,11 @@ use serde::Deserialize;
 use super::store::figures;
 use super::view::{BatchView, Rejection};
 use crate::accounts::keys::KeyScope;
+use crate::api::answers::ReadErrors;
 use crate::api::app::App;
 use crate::api::auth::Caller;
 use crate::api::error::{ApiError, ApiResult};
+use crate::api::paging;
 use crate::api::path::PathParams;
 use crate::api::query::Query;
 use crate::api::reply::{Envelope, ErrorEnvelope, Reply};
@@ -34,12 +36,8 @@ use crate::uploads::Upload;
     params(("batch_id" = String, Path, description = "Its name")),
     responses(
         (status = 200, description = "What is known of it", body = Envelope<BatchView>),
-        (status = 401, description = "`INVALID_API_KEY`", body = ErrorEnvelope),
-        (status = 403, description = "`FORBIDDEN`: the key has not the scope `read`", body = ErrorEnvelope),
         (status = 404, description = "`NOT_FOUND`: the account has uploaded no such batch", body = ErrorEnvelope),
-        (status = 422, description = "`VALIDATION_ERROR`", body = ErrorEnvelope),
-        (status = 429, description = "`RATE_LIMIT_EXCEEDED`", body = ErrorEnvelope),
-        (status = 503, description = "`SERVICE_UNAVAILABLE`", body = ErrorEnvelope),
+        ReadErrors,
     ),
     security(("api_key" = [])),
 )]
@@ -74,7 +72,7 @@ pub struct RejectionsPage {
     pub cursor: Option<String>,
     /// Rows of a page.
     #[param(minimum = 1, maximum = 1000, default = 100)]
-    pub limit: Option<u32>,
+    pub limit: Option<u16>,
 }
 
 /// The rejected rows of a batch
@@ -92,12 +90,8 @@ pub struct RejectionsPage {
     params(("batch_id" = String, Path, description = "Its name"), RejectionsPage),
     responses(
         (status = 200, description = "A page of them", body = Envelope<Vec<Rejection>>),
-        (status = 401, description = "`INVALID_API_KEY`", body = ErrorEnvelope),
-        (status = 403, description = "`FORBIDDEN`: the key has not the scope `read`", body = ErrorEnvelope),
         (status = 404, description = "`NOT_FOUND`: the account has uploaded no such batch", body = ErrorEnvelope),
-        (status = 422, description = "`VALIDATION_ERROR`", body = ErrorEnvelope),
-        (status = 429, description = "`RATE_LIMIT_EXCEEDED`", body = ErrorEnvelope),
-        (status = 503, description = "`SERVICE_UNAVAILABLE`", body = ErrorEnvelope),
+        ReadErrors,
     ),
     security(("api_key" = [])),
 )]
@@ -109,15 +103,12 @@ pub async fn batch_rejections(
 ) -> ApiResult<Reply<Vec<Rejection>>> {
     caller.may(KeyScope::Read)?;
     let id = batch_id(&path)?;
-    let (behind, limit) = (cursor(&page)?, limit(&page)?);
+    let behind = cursor(&page)?;
+    let limit = paging::limit_to(page.limit, 100, 1_000)?;
     find(&app, &caller, &id).await?;
     let uploads = &app.batches.uploads;
-    let rows = uploads.rejections(&caller.account, id.as_str(), behind, limit + 1);
-    let mut rows = rows.await?;
-    let has_more = rows.len() > limit as usize;
-    rows.truncate(limit as usize);
-    let next = rows.last().filter(|_| has_more);
-    let next = next.map(|row| row.line.to_string());
+    let rows = uploads.rejections(&caller.account, id.as_str(), behind, u32::from(limit) + 1);
+    let (rows, next) = paging::cut(rows.await?, limit, |row| row.line.to_string());
     let rows = rows.into_iter().map(Rejection::from).collect();
     Ok(Reply::page(rows, next))
 }
@@ -144,20 +135,9 @@ fn cursor(page: &RejectionsPage) -> ApiResult<u64> {
             .parse()
             .ok()
             .filter(|number| i64::try_from(*number).is_ok());
-        let expected = "expected meta.next_cursor of the page before";
-        number.ok_or_else(|| ApiError::validation("cursor", None, expected))
+        number.ok_or_else(paging::wrong_cursor)
     });
     read.unwrap_or(Ok(0))
-}
-
-fn limit(page: &RejectionsPage) -> ApiResult<u32> {
-    match page.limit.unwrap_or(100) {
-        limit @ 1..=1_000 => Ok(limit),
-        other => {
-            let expected = "expected 1 to 1000";
-            Err(ApiError::validation("limit", Some(other.into()), expected))
-        }
-    }
 }
 
 /// Whether the ledger may have forgotten jobs that ended soon after the batch was uploaded: whole days

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::slots::Slot;
 use crate::accounts::keys::KeyId;
 use crate::api::app::App;
+use crate::api::places::Place;
 use crate::backoff::Retry;
 use crate::batch::{Batch, BatchFile, FileError, RowError, RowOptions};
 use crate::dispatch::ports::RecordsError;
@@ -38,7 +38,7 @@ pub(super) struct Run {
     pub(super) rows: RowOptions,
     pub(super) file: BatchFile,
     pub(super) contents: Contents,
-    pub(super) slot: Slot,
+    pub(super) place: Place<AccountId>,
 }
 
 /// What came of a run.
@@ -102,7 +102,7 @@ impl Run {
         };
         let ran = Transfer::new(&self, place, start).run().await;
         self.app.batches.tidy_up().await;
-        drop(self.slot);
+        drop(self.place);
         ran
     }
 }

@@ -11,12 +11,12 @@ use super::content::Content;
 use super::parameters::{BatchParameters, Wanted};
 use super::receive::{Incoming, refused};
 use super::run::{NoRun, Ran, Run, Why};
-use super::slots::Slot;
 use super::view::QueuedBatch;
 use crate::accounts::keys::KeyScope;
 use crate::api::app::App;
 use crate::api::auth::{Caller, unauthorised};
 use crate::api::error::{ApiError, ApiResult, Code};
+use crate::api::places::Place;
 use crate::api::query::Query;
 use crate::api::reply::{Envelope, ErrorEnvelope, Reply};
 use crate::batch::{Batch, BatchFile, BatchId};
@@ -85,10 +85,10 @@ pub async fn upload_batch(
     body: Body,
 ) -> ApiResult<Reply<QueuedBatch>> {
     let incoming = Incoming::new(&headers, body);
-    let (content, wanted, slot) = prepare(&app, &caller, &headers, parameters).await?;
+    let (content, wanted, place) = prepare(&app, &caller, &headers, parameters).await?;
     let largest = app.batches.limits.largest;
     let file = incoming.file(&app, &caller, content, largest).await?;
-    let run = run(&app, &caller, &wanted, file, slot)?;
+    let run = run(&app, &caller, &wanted, file, place)?;
     let account = run.batch.account.clone();
     let id = run.batch.id.clone();
     // Whoever asks may go away; what was received as a whole goes on to its end.
@@ -118,19 +118,19 @@ async fn prepare(
     caller: &Caller,
     headers: &HeaderMap,
     parameters: ApiResult<Query<BatchParameters>>,
-) -> ApiResult<(Content, Wanted, Slot)> {
+) -> ApiResult<(Content, Wanted, Place<AccountId>)> {
     caller.may(KeyScope::Send)?;
     let content = Content::of(headers)?;
     let Query(parameters) = parameters?;
     let wanted = Wanted::of(&parameters, caller, app.default_region)?;
-    let slot = app.batches.slot(&caller.account)?;
+    let place = app.batches.place(&caller.account)?;
     let name = wanted.id.as_ref().map_or(NOBODY, BatchId::as_str);
     let known = app.batches.uploads.find(&caller.account, name).await?;
     match (&wanted.id, known) {
         (Some(id), Some(upload)) if upload.busy_for.is_some() && upload.finished_at.is_none() => {
             Err(busy(id, &upload))
         }
-        _ => Ok((content, wanted, slot)),
+        _ => Ok((content, wanted, place)),
     }
 }
 
@@ -139,7 +139,7 @@ fn run(
     caller: &Caller,
     wanted: &Wanted,
     file: BatchFile,
-    slot: Slot,
+    place: Place<AccountId>,
 ) -> ApiResult<Run> {
     let options = options_digest(file.format(), wanted.unnamed(), wanted.rows);
     let id = match &wanted.id {
@@ -153,7 +153,7 @@ fn run(
         rows: wanted.rows,
         contents: Contents::new(file.digest(), options),
         file,
-        slot,
+        place,
     })
 }
 

@@ -5,7 +5,6 @@
 
 pub(super) mod events;
 mod stream;
-mod streams;
 mod watches;
 
 use std::sync::Arc;

@@ -20,6 +20,7 @@ use super::watches::Tick;
 use crate::accounts::keys::{KeyId, KeyScope};
 use crate::api::app::App;
 use crate::api::error::{ApiError, ApiResult, Code};
+use crate::api::places::Full;
 use crate::domain::AccountId;
 use crate::overview::{LanesView, SecondView};
 
@@ -94,8 +95,8 @@ pub(in crate::api) fn stream(
     let place = app
         .lanes
         .streams
-        .enter(key)
-        .map_err(|full| too_many(full.0))?;
+        .take(key)
+        .map_err(|Full::Holder(limit)| Full::Process(limit) | too_many(limit))?;
     let (sender, frames) = mpsc::channel(1);
     let looks = app.lanes.watch(account);
     let (asked, until) = (Arc::clone(app), Instant::now() + LONGEST);

@@ -7,13 +7,20 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::streams::Streams;
+use crate::accounts::keys::KeyId;
+use crate::api::places::Places;
 use crate::domain::AccountId;
 use crate::overview::{History, LanesView, SecondView, Sources};
 
 /// In which part of a second, by the clock that all processes share, it is looked: when every process
 /// has told what it did in the second before.
 const LOOK_AT_MS: u64 = 250;
+
+/// Streams at one time in this process.
+const STREAMS: usize = 64;
+
+/// Of these with one key, or without any.
+const STREAMS_PER_KEY: usize = 8;
 
 /// A look at an account, as all who watch it share it.
 #[derive(Debug)]
@@ -34,7 +41,7 @@ type Newest = watch::Receiver<Option<Arc<Tick>>>;
 pub struct Watches {
     sources: Sources,
     watched: Mutex<HashMap<AccountId, Newest>>,
-    pub(super) streams: Streams,
+    pub(super) streams: Arc<Places<Option<KeyId>>>,
 }
 
 impl Watches {
@@ -44,7 +51,7 @@ impl Watches {
         Self {
             sources,
             watched: Mutex::default(),
-            streams: Streams::default(),
+            streams: Places::new(STREAMS, STREAMS_PER_KEY),
         }
     }
 
