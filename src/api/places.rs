@@ -12,13 +12,22 @@ pub(super) struct Places<H: Eq + Hash> {
     per_holder: usize,
 }
 
-/// Why there is none; the number is how many there are.
+/// Why there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Full {
     /// The holder has all that it may have.
     Holder(usize),
     /// There is none left for anybody.
     Process(usize),
+}
+
+impl Full {
+    /// How many there are.
+    pub(super) const fn limit(self) -> usize {
+        match self {
+            Self::Holder(limit) | Self::Process(limit) => limit,
+        }
+    }
 }
 
 /// A place, until it goes out of scope.

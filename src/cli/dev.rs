@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::accounts::Directory;
 use crate::accounts::keys::{

@@ -11,10 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::accounts::keys::KeyId;
 use crate::api::app::App;
-use crate::api::places::Place;
+use crate::api::places;
 use crate::backoff::Retry;
 use crate::batch::{Batch, BatchFile, FileError, RowError, RowOptions};
 use crate::dispatch::ports::RecordsError;
+use crate::domain::AccountId;
 use crate::enqueueing::{After, Counts, Done, Mark, Start, published};
 use crate::uploads::{
     Begun, Contents, Difference, End, Lease, MOST_REJECTIONS, Note, Place, Upload,
@@ -38,7 +39,7 @@ pub(super) struct Run {
     pub(super) rows: RowOptions,
     pub(super) file: BatchFile,
     pub(super) contents: Contents,
-    pub(super) place: Place<AccountId>,
+    pub(super) place: places::Place<AccountId>,
 }
 
 /// What came of a run.

@@ -16,7 +16,7 @@ use crate::accounts::keys::KeyScope;
 use crate::api::app::App;
 use crate::api::auth::{Caller, unauthorised};
 use crate::api::error::{ApiError, ApiResult, Code};
-use crate::api::places::Place;
+use crate::api::places;
 use crate::api::query::Query;
 use crate::api::reply::{Envelope, ErrorEnvelope, Reply};
 use crate::batch::{Batch, BatchFile, BatchId};
@@ -118,7 +118,7 @@ async fn prepare(
     caller: &Caller,
     headers: &HeaderMap,
     parameters: ApiResult<Query<BatchParameters>>,
-) -> ApiResult<(Content, Wanted, Place<AccountId>)> {
+) -> ApiResult<(Content, Wanted, places::Place<AccountId>)> {
     caller.may(KeyScope::Send)?;
     let content = Content::of(headers)?;
     let Query(parameters) = parameters?;
@@ -139,7 +139,7 @@ fn run(
     caller: &Caller,
     wanted: &Wanted,
     file: BatchFile,
-    place: Place<AccountId>,
+    place: places::Place<AccountId>,
 ) -> ApiResult<Run> {
     let options = options_digest(file.format(), wanted.unnamed(), wanted.rows);
     let id = match &wanted.id {

@@ -20,7 +20,6 @@ use super::watches::Tick;
 use crate::accounts::keys::{KeyId, KeyScope};
 use crate::api::app::App;
 use crate::api::error::{ApiError, ApiResult, Code};
-use crate::api::places::Full;
 use crate::domain::AccountId;
 use crate::overview::{LanesView, SecondView};
 
@@ -96,7 +95,7 @@ pub(in crate::api) fn stream(
         .lanes
         .streams
         .take(key)
-        .map_err(|Full::Holder(limit)| Full::Process(limit) | too_many(limit))?;
+        .map_err(|full| too_many(full.limit()))?;
     let (sender, frames) = mpsc::channel(1);
     let looks = app.lanes.watch(account);
     let (asked, until) = (Arc::clone(app), Instant::now() + LONGEST);
