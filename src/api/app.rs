@@ -12,6 +12,7 @@ use super::outbox::AnyOutbox;
 use super::page::PageDoor;
 use super::send::{Desk, DeskParts, FirstAnswers};
 use super::store::Store;
+use super::turns::Turns;
 use crate::accounts::Directory;
 use crate::accounts::keys::LiveKeyRing;
 use crate::clock::SystemClock;
@@ -40,6 +41,8 @@ pub struct App {
     pub store: Store,
     /// How many requests a key may make.
     pub limits: RequestLimits,
+    /// Whose turn it is to read.
+    pub turns: Turns,
     /// Looks at lanes, for those who watch them.
     pub lanes: Arc<Watches>,
     /// Who may look without a key.
@@ -110,6 +113,7 @@ impl App {
             clock,
             store: parts.store,
             limits: RequestLimits::new(settings.api.requests_per_second),
+            turns: Turns::default(),
             lanes: parts.lanes,
             page: parts.page,
             desk: Arc::new(desk),

@@ -18,6 +18,24 @@ pub(super) async fn ask<T>(
     database.ask(asking).await?.map_err(|error| told(&error))
 }
 
+/// The same, several questions about one moment.
+///
+/// # Errors
+/// When the database gives no answer.
+pub(super) async fn glance<T>(
+    database: &Database,
+    questions: impl AsyncFnOnce(&mut PgConnection) -> Result<T, TableError>,
+) -> ApiResult<T> {
+    let asking = async |connection: &mut PgConnection| {
+        let one_moment = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        let mut moment = connection.begin_with(one_moment).await?;
+        let answer = split(questions(&mut moment).await)?;
+        moment.commit().await?;
+        Ok(answer)
+    };
+    database.ask(asking).await?.map_err(|error| told(&error))
+}
+
 /// The same in one transaction: what fails has changed nothing.
 ///
 /// # Errors

@@ -32,6 +32,7 @@ mod server;
 mod store;
 mod suppressions;
 mod texts;
+mod turns;
 mod wrong;
 
 pub use app::{App, AppParts};

@@ -93,7 +93,8 @@ async fn parts(
         records: Arc::clone(&memory.records),
         meter: Arc::new(AnyMeter::Redis(meter)),
         broker: Arc::new(AnyOutbox::Amqp(Outbox::start(amqp, telemetry.clone())?)),
-        store: Store::Postgres(beside.clone()),
+        // No message waits for a list.
+        store: Store::Postgres(super::records::beside(database)?),
         first_answers,
         lanes: watches(settings, memory, beside, seconds, &telemetry)?,
         page: PageDoor::Key,
@@ -105,7 +106,7 @@ async fn parts(
 
 /// Keeps the keys fresh, and forgets old answers.
 fn look_after(settings: &Settings, parts: &AppParts, keepers: &mut JoinSet<()>) {
-    let Store::Postgres(database) = &parts.store else {
+    let FirstAnswers::Postgres { database, .. } = &parts.first_answers else {
         return;
     };
     let (keys, pool, stop) = (

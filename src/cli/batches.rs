@@ -8,7 +8,6 @@ use crate::api::{AnyOutbox, Store};
 use crate::clock::SystemClock;
 use crate::embedded::{EmbeddedQueues, MemoryRecords};
 use crate::intake::Outbox;
-use crate::postgres::{self, Database};
 use crate::settings::{self, Settings};
 use crate::telemetry::Telemetry;
 use crate::uploads::{MemoryUploads, PgUploads, Uploads};
@@ -23,10 +22,7 @@ pub(super) fn on_services(
     database: &settings::Database,
     telemetry: &Telemetry,
 ) -> anyhow::Result<BatchDesk> {
-    let database = Database::beside(database).map_err(|error| {
-        let why = postgres::explain(&error);
-        anyhow::anyhow!("the database cannot be used: {why}")
-    })?;
+    let database = super::records::beside(database)?;
     let outbox = Outbox::start(amqp::options(settings)?, telemetry.clone())?;
     Ok(BatchDesk::new(
         Uploads::Postgres(PgUploads::new(database.clone())),

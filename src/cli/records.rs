@@ -15,7 +15,7 @@ use crate::embedded::NoRecords;
 use crate::ledger::{Maintenance, RecipientForm};
 use crate::postgres::{self, Database, MigrationsError};
 use crate::records::{AnyRecords, PgRecords};
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 use crate::telemetry::Telemetry;
 use crate::waiting::Releaser;
 
@@ -28,6 +28,19 @@ pub(super) struct Memory {
     pub directory: Arc<Directory>,
     /// The database of what runs beside the pipeline.
     beside: Option<Database>,
+}
+
+/// Connections for what must not keep jobs from being looked up.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn beside(section: &settings::Database) -> anyhow::Result<Database> {
+    Database::beside(section).map_err(|error| unusable(&error))
+}
+
+fn unusable(error: &sqlx::Error) -> anyhow::Error {
+    let why = postgres::explain(error);
+    anyhow::anyhow!("the database cannot be used: {why}")
 }
 
 /// Opens the database of the settings, if they name one. Nothing is connected yet: a database that
@@ -43,12 +56,8 @@ pub(super) fn open(settings: &Settings) -> anyhow::Result<Memory> {
             beside: None,
         });
     };
-    let unusable = |error| {
-        let why = postgres::explain(&error);
-        anyhow::anyhow!("the database cannot be used: {why}")
-    };
-    let database = Database::open(section).map_err(unusable)?;
-    let beside = Database::beside(section).map_err(unusable)?;
+    let database = Database::open(section).map_err(|error| unusable(&error))?;
+    let beside = beside(section)?;
     let directory = Arc::new(Directory::of_database(settings));
     let recipients = RecipientForm::of(&settings.ledger);
     let records = PgRecords::new(database, Arc::clone(&directory), recipients);

@@ -179,8 +179,11 @@ impl Keywords {
     #[must_use]
     pub fn wish(&self, reply: &str) -> Wish {
         let words = words(reply);
-        let said = without_courtesy(&words).concat();
-        match self.known.get(&said) {
+        let said = without_courtesy(&words);
+        let wish = self.known.get(&said.concat());
+        // What was not said clearly is no consent: "un stop" is nobody's word for starting again.
+        let wish = wish.filter(|wish| !matches!(wish, Wish::OptIn(_)) || is_one_word(said));
+        match wish {
             Some(wish) => wish.clone(),
             None if self.speaks_of_stopping(&words) => Wish::Unclear,
             None => Wish::Other,
@@ -208,6 +211,12 @@ fn words(text: &str) -> Vec<String> {
         .collect();
     words.dedup();
     words
+}
+
+/// Whether it was written as one word, letter by letter, or as "opt in".
+fn is_one_word(said: &[String]) -> bool {
+    let is_letter = |word: &String| word.chars().count() == 1;
+    said.len() == 1 || said.iter().all(is_letter) || said == ["opt", "in"]
 }
 
 /// A word that is known, in the form in which replies are compared with it.
@@ -295,6 +304,7 @@ mod tests {
             "how do I opt out of this?",
             "stop sending me these",
             "STOP or I call my lawyer",
+            "UN STOP",
         ] {
             assert_eq!(wish(reply), Wish::Unclear, "{reply:?}");
         }

@@ -20,7 +20,7 @@ pub(super) const SHOWN: usize = 50;
 pub struct WaitingNow {
     /// Jobs.
     pub jobs: u64,
-    /// When the oldest of them was queued first.
+    /// When the oldest of those that were counted was queued first.
     pub since: Option<Timestamp>,
 }
 

@@ -357,7 +357,8 @@ pub async fn remove(
     Ok(removed.execute(connection).await?.rows_affected() > 0)
 }
 
-/// Sees to it that an account has a row, which what belongs to it needs; says whether it had none.
+/// Sees to it that an account has a row, which what belongs to it needs, and holds it until the
+/// transaction ends, so that others who do so wait; says whether it had none.
 ///
 /// # Errors
 /// When the database does not do it.
@@ -366,7 +367,13 @@ pub async fn enrol(connection: &mut PgConnection, account: &AccountId) -> Result
         "INSERT INTO accounts (account_id) VALUES ($1) ON CONFLICT DO NOTHING",
         account.as_str()
     );
-    Ok(enrolled.execute(connection).await?.rows_affected() > 0)
+    let is_new = enrolled.execute(&mut *connection).await?.rows_affected() > 0;
+    let locked = sqlx::query!(
+        "SELECT account_id FROM accounts WHERE account_id = $1 FOR NO KEY UPDATE",
+        account.as_str()
+    );
+    locked.fetch_optional(connection).await?;
+    Ok(is_new)
 }
 
 /// What happens to accounts that are not listed; `None`: what the settings say.

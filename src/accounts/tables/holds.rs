@@ -102,24 +102,24 @@ pub async fn put(
     by: Option<KeyId>,
 ) -> Result<Option<Hold>, TableError> {
     let before = locked(connection, on).await?;
-    let is_operators = before.is_some_and(|(_, is_operators)| is_operators);
-    let by_key = by.filter(|_| !is_operators);
+    // Where there was none to lock, an operator may have put one since: what becomes of it is decided
+    // by the row that is there in the end.
     sqlx::query!(
         "INSERT INTO holds (account_id, kind, target, state, reason, by_key)
         VALUES ($1, $2, $3, $4, $5, $6)
         ON CONFLICT (account_id, kind, target) DO UPDATE SET
             state = excluded.state,
-            reason = coalesce(excluded.reason, holds.reason),
-            by_key = excluded.by_key,
+            reason = CASE WHEN holds.by_key IS NULL AND excluded.by_key IS NOT NULL
+                THEN holds.reason ELSE coalesce(excluded.reason, holds.reason) END,
+            by_key = CASE WHEN holds.by_key IS NOT NULL THEN excluded.by_key END,
             since = CASE WHEN holds.state = excluded.state THEN holds.since ELSE now() END
         WHERE holds.state <> 'cancelled' OR excluded.state = 'cancelled'",
         on.account.as_str(),
         on.kind.as_str(),
         on.target,
         hold_name(hold),
-        // What an operator has said is not overwritten by a key.
-        reason.filter(|_| by.is_none() || !is_operators),
-        by_key.as_ref().map(KeyId::as_str),
+        reason,
+        by.as_ref().map(KeyId::as_str),
     )
     .execute(connection)
     .await?;

@@ -141,6 +141,70 @@ pub async fn page(
     Ok(rows.into_iter().map(Suppression::from).collect())
 }
 
+/// So many opt-outs are looked at for one page of one scope at most, however few of them are of it: what
+/// a page costs does not depend on how many there are.
+pub const LOOKED_AT: u16 = 2_000;
+
+/// One page of one scope.
+#[derive(Debug)]
+pub struct ScopePage {
+    /// At most as many as were asked for; fewer, or none, do not mean that it is the last.
+    pub found: Vec<Suppression>,
+    /// Behind which recipient and scope the next one begins; `None`: this was the last.
+    pub next: Option<(String, String)>,
+}
+
+/// At most `count` opt-outs of one scope, as [`page`], among the next [`LOOKED_AT`]. To be called in a
+/// transaction that sees one moment.
+///
+/// # Errors
+/// When the database does not say.
+pub async fn scope_page(
+    connection: &mut PgConnection,
+    account: &AccountId,
+    scope: Scope,
+    after: Option<(&str, &str)>,
+    count: u16,
+) -> Result<ScopePage, TableError> {
+    let (recipient, behind) = after.unwrap_or_default();
+    let rows = sqlx::query_as!(
+        Row,
+        r#"SELECT recipient, scope, source, (extract(epoch FROM since) * 1000)::bigint AS "since_ms!"
+        FROM (
+            SELECT * FROM suppressions
+            WHERE account_id = $1 AND (recipient, scope) > ($2, $3)
+            ORDER BY recipient, scope LIMIT $4
+        ) AS looked_at
+        WHERE scope = $5 ORDER BY recipient LIMIT $6"#,
+        account.as_str(),
+        recipient,
+        behind,
+        i64::from(LOOKED_AT),
+        scope.as_str(),
+        i64::from(count) + 1
+    );
+    let rows = rows.fetch_all(&mut *connection).await?;
+    let mut found: Vec<_> = rows.into_iter().map(Suppression::from).collect();
+    if found.len() > usize::from(count) {
+        found.truncate(count.into());
+        let last = found.last();
+        let next = last.map(|last| (last.recipient.clone(), last.scope.clone()));
+        return Ok(ScopePage { found, next });
+    }
+    let last = sqlx::query!(
+        "SELECT recipient, scope FROM suppressions
+        WHERE account_id = $1 AND (recipient, scope) > ($2, $3)
+        ORDER BY recipient, scope OFFSET $4 LIMIT 1",
+        account.as_str(),
+        recipient,
+        behind,
+        i64::from(LOOKED_AT) - 1
+    );
+    let last = last.fetch_optional(connection).await?;
+    let next = last.map(|last| (last.recipient, last.scope));
+    Ok(ScopePage { found, next })
+}
+
 /// How many opt-outs an account has, of one scope or of all.
 ///
 /// # Errors

@@ -14,10 +14,11 @@ use axum::extract::State;
 pub(super) use stream::{Viewer, stream};
 pub use watches::Watches;
 
+use super::answers::ReadErrors;
 use super::app::App;
 use super::auth::Caller;
-use super::error::ApiResult;
-use super::reply::{Envelope, ErrorEnvelope, Reply};
+use super::error::{ApiError, ApiResult};
+use super::reply::{Envelope, Reply};
 use crate::accounts::keys::KeyScope;
 use crate::overview::LanesView;
 
@@ -25,7 +26,8 @@ use crate::overview::LanesView;
 ///
 /// Per lane its limit, what the account's counter stands at, what was sent, shed and refused in the
 /// last minute by all workers and API servers together, what is queued, and how old the oldest of it
-/// is. What cannot be asked at the moment is null, and named under `missing`.
+/// is. What cannot be asked at the moment is null, and named under `missing`. All who ask within a
+/// second share one look.
 #[utoipa::path(
     get,
     path = "/api/v1/lanes",
@@ -34,13 +36,12 @@ use crate::overview::LanesView;
     security(("api_key" = [])),
     responses(
         (status = 200, description = "How the lanes stand", body = Envelope<LanesView>),
-        (status = 401, description = "No key, or none that is valid", body = ErrorEnvelope),
-        (status = 403, description = "The key has not the scope `read`", body = ErrorEnvelope),
-        (status = 429, description = "Too many requests with this key", body = ErrorEnvelope),
-        (status = 503, description = "It took too long", body = ErrorEnvelope),
+        ReadErrors,
     )
 )]
 pub async fn lanes(State(app): State<Arc<App>>, caller: Caller) -> ApiResult<Reply<LanesView>> {
     caller.may(KeyScope::Read)?;
-    Ok(Reply::ok(app.lanes.now(&caller.account).await))
+    let lanes = app.lanes.now(&caller.account).await;
+    let lanes = lanes.ok_or_else(|| ApiError::unavailable("the lanes could not be looked at"))?;
+    Ok(Reply::ok(lanes))
 }

@@ -55,16 +55,12 @@ impl Watches {
         }
     }
 
-    /// How an account's lanes stand: what those who watch it see, or a look of its own.
-    pub async fn now(&self, account: &AccountId) -> LanesView {
-        let newest = self.watched().get(account).cloned();
-        if let Some(tick) = newest.and_then(|newest| newest.borrow().clone()) {
-            return tick.lanes.clone();
-        }
-        self.sources
-            .look(account, &mut History::default())
-            .await
-            .lanes
+    /// How an account's lanes stand: what those who watch it see, or have all asked for within the same
+    /// second; `None` when whoever looks has broken down.
+    pub async fn now(self: &Arc<Self>, account: &AccountId) -> Option<LanesView> {
+        let mut newest = self.watch(account);
+        let tick = newest.wait_for(Option::is_some).await.ok()?.clone();
+        tick.map(|tick| tick.lanes.clone())
     }
 
     /// The looks at an account from now on.

@@ -16,7 +16,7 @@ use crate::api::audit::audit;
 use crate::api::auth::Caller;
 use crate::api::body::Json;
 use crate::api::error::{ApiError, ApiResult};
-use crate::api::paging::{cursor, cut, limit, parts};
+use crate::api::paging::{limit, parts};
 use crate::api::query::Query;
 use crate::api::reply::{Envelope, Reply};
 use crate::api::texts::text_if_given;
@@ -38,7 +38,8 @@ pub struct SuppressionList {
 
 /// List opt-outs
 ///
-/// In the order of recipients. The list has ended when `meta.next_cursor` is null.
+/// In the order of recipients. The list has ended when `meta.next_cursor` is null: a page of one scope
+/// may have fewer entries than there is room for, or none, and not be the last.
 #[utoipa::path(
     get,
     path = "/api/v1/suppressions",
@@ -62,11 +63,8 @@ pub async fn list_suppressions(
     let after = after
         .as_ref()
         .map(|[recipient, scope]| (&**recipient, &**scope));
-    let found = app
-        .store
-        .opt_outs(&caller.account, scope, after, limit + 1)
-        .await?;
-    let (found, next) = cut(found, limit, |last| cursor(&[&last.recipient, &last.scope]));
+    let page = app.store.opt_outs(&caller.account, scope, after, limit);
+    let (found, next) = page.await?;
     Ok(Reply::page(
         found.into_iter().map(SuppressionView::from).collect(),
         next,

@@ -1,8 +1,9 @@
 //! Opt-outs where they are kept.
 
 use crate::accounts::tables::suppressions::{self as table, OptOut, Suppression};
-use crate::api::ask::{ask, change};
+use crate::api::ask::{ask, change, glance};
 use crate::api::error::ApiResult;
+use crate::api::paging::{cursor, cut};
 use crate::api::store::Store;
 use crate::domain::{AccountId, Scope};
 
@@ -80,22 +81,34 @@ impl Store {
         }
     }
 
-    /// At most `count` opt-outs, in the order of recipients and scopes, behind a recipient and scope.
+    /// At most `count` opt-outs, in the order of recipients and scopes, behind a recipient and scope; and
+    /// the cursor of the next page, if this was not the last.
     pub(super) async fn opt_outs(
         &self,
         account: &AccountId,
         scope: Option<Scope>,
         after: Option<(&str, &str)>,
         count: u16,
-    ) -> ApiResult<Vec<Suppression>> {
-        match self {
-            Self::Memory(records) => Ok(records.opt_out_page(account, scope, after, count)),
-            Self::Postgres(database) => {
-                ask(database, async |connection| {
-                    table::page(connection, account, scope, after, count).await
-                })
-                .await
+    ) -> ApiResult<(Vec<Suppression>, Option<String>)> {
+        let last = |last: &Suppression| cursor(&[&last.recipient, &last.scope]);
+        let database = match self {
+            Self::Memory(records) => {
+                let found = records.opt_out_page(account, scope, after, count + 1);
+                return Ok(cut(found, count, last));
             }
-        }
+            Self::Postgres(database) => database,
+        };
+        let Some(scope) = scope else {
+            let found = ask(database, async |connection| {
+                table::page(connection, account, None, after, count + 1).await
+            });
+            return Ok(cut(found.await?, count, last));
+        };
+        let page = glance(database, async |connection| {
+            table::scope_page(connection, account, scope, after, count).await
+        });
+        let table::ScopePage { found, next } = page.await?;
+        let next = next.map(|(recipient, scope)| cursor(&[&recipient, &scope]));
+        Ok((found, next))
     }
 }

@@ -1,5 +1,6 @@
 //! Frequency caps over HTTP.
 
+use futures_util::future::join_all;
 use serde_json::json;
 
 use super::resources::{Client, SOON, Services, on_both, wrong_field};
@@ -94,11 +95,17 @@ async fn terms_that_make_no_sense_are_named() {
             assert_eq!(wrong_field(&client.put(&path, &good).await), "name");
             assert_eq!(wrong_field(&client.get(&path).await), "name");
         }
-        // Each cap costs every message a look.
-        for number in 0..50 {
+        // Each cap costs every message a look. Who lays them down at once gets no more of them.
+        let put = async |number| {
             let path = format!("{PATH}/cap-{number}");
-            assert_eq!(client.put(&path, &good).await.status, 201);
+            client.put(&path, &good).await.status.as_u16()
+        };
+        for number in 0..45 {
+            assert_eq!(put(number).await, 201);
         }
+        let at_once = join_all((100..110).map(put)).await;
+        let made = at_once.iter().filter(|status| **status == 201);
+        assert_eq!(made.count(), 5, "{at_once:?}");
         let one_more = client.put(&format!("{PATH}/cap-50"), &good).await;
         assert_eq!(
             (one_more.status.as_u16(), one_more.code()),

@@ -153,6 +153,33 @@ async fn what_cannot_be_held_is_named() {
     .await;
 }
 
+/// The key's request finds no hold, and the operator's is committed before it writes its own.
+async fn operator_and_key_at_once(services: &Services) {
+    let mut operator = services.database.pool().begin().await.unwrap();
+    let paused = "INSERT INTO holds (account_id, kind, target, state, reason) VALUES
+        ('acme', 'campaign', 'race', 'paused', 'invoice')";
+    sqlx::query(paused).execute(&mut *operator).await.unwrap();
+    let mine = json!({"kind": "campaign", "id": "race", "action": "pause", "reason": "mine"});
+    let client = services.client();
+    let put = client.post(PATH, &mine);
+    let commit = async {
+        let waits = async || {
+            let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+                AND wait_event_type = 'Lock' AND query LIKE '%INTO holds%'";
+            let waiting = sqlx::query_scalar::<_, i64>(waiting);
+            waiting.fetch_one(services.database.pool()).await.unwrap() == 1
+        };
+        eventually("the key's request waits", SOON, waits).await;
+        operator.commit().await.unwrap();
+    };
+    let (answer, ()) = tokio::join!(put, commit);
+    let data = &answer.body["data"];
+    assert_eq!(
+        (&data["by"], &data["reason"]),
+        (&json!("operator"), &json!("invoice"))
+    );
+}
+
 /// A pause for an unpaid invoice must not be lifted by whoever has not paid.
 #[tokio::test]
 async fn what_an_operator_holds_no_key_lifts() {
@@ -180,6 +207,7 @@ async fn what_an_operator_holds_no_key_lifts() {
     assert_eq!(lift.status, 403);
     let account = client.delete(&format!("{PATH}/account/acme")).await;
     assert_eq!(account.status, 403);
+    operator_and_key_at_once(&services).await;
     let refused = async || client.send_to(NUMBER, json!({})).await.code() == "ACCOUNT_PAUSED";
     eventually("it stays paused", SOON, refused).await;
     services.stop().await;

@@ -248,6 +248,14 @@ async fn nothing_of_it_comes_from_elsewhere_or_runs_inline() {
         assert!(policy.contains(rule), "{policy}");
     }
     assert!(!policy.contains("unsafe"), "{policy}");
+    let reference = get("/docs/").await;
+    let policy = reference.headers()["content-security-policy"]
+        .to_str()
+        .unwrap();
+    assert!(policy.contains("default-src 'self'"), "{policy}");
+    let starter = get("/docs/swagger-initializer.js").await;
+    let starter = starter.text().await.unwrap();
+    assert!(starter.contains(r#""validatorUrl": "none""#), "{starter}");
     let licence = get("/page/uPlot.LICENSE.txt").await.text().await.unwrap();
     assert!(licence.contains("MIT"), "{licence}");
     assert_eq!(get("/page/..%2Fassets.rs").await.status(), 404);

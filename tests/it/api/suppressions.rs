@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::resources::{Client, on_both, wrong_field};
+use super::resources::{Client, Services, on_both, wrong_field};
 use crate::support::api::{ApiServer, DEV_KEY, issue_key};
 use crate::support::records::Records;
 use crate::support::scene::{ACCOUNT, Scene};
@@ -70,6 +70,30 @@ async fn an_opt_out_holds_until_it_is_removed_however_it_is_spelt() {
         assert_eq!(code_of_sending(&client, "+447700900123").await, "");
     })
     .await;
+}
+
+/// However many others there are, a page looks at few of them.
+#[tokio::test]
+async fn those_of_one_channel_are_found_among_many_others() {
+    let services = Services::start("api-opt-outs-many").await;
+    let client = services.client();
+    let many = "INSERT INTO suppressions (account_id, recipient, scope)
+        SELECT 'acme', '+4479' || lpad(n::text, 8, '0'), CASE n WHEN 1 THEN 'rcs' WHEN 4100 THEN 'rcs'
+            ELSE 'all' END FROM generate_series(0, 4500) AS n";
+    services.database.execute(many).await;
+    let first = client.get(&format!("{PATH}?channel=rcs")).await;
+    assert_eq!(first.body["data"].as_array().unwrap().len(), 1);
+    assert!(first.body["meta"]["next_cursor"].is_string());
+    let all = client.all(&format!("{PATH}?channel=rcs&limit=1")).await;
+    let found: Vec<_> = all.iter().map(|one| &one["recipient"]).collect();
+    assert_eq!(found, ["+447900000001", "+447900004100"]);
+    assert!(
+        client
+            .all(&format!("{PATH}?channel=email"))
+            .await
+            .is_empty()
+    );
+    services.stop().await;
 }
 
 /// F5-11: an opt-out of one number was one of all numbers that it is part of.
