@@ -7,6 +7,9 @@ use std::time::Duration;
 use super::quiet_policy::QuietPolicy;
 use crate::domain::{Ceilings, Channel, Job};
 
+/// Senders of so few digits are short codes, in any country, and no international numbers.
+const LONGEST_SHORT_CODE: usize = 7;
+
 /// Everything about an account that decides over its jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountPolicy {
@@ -38,7 +41,11 @@ impl AccountPolicy {
     /// The ceiling of a job's sender, with the sender.
     #[must_use]
     pub fn number_ceiling(&self, job: &Job) -> Option<(Box<str>, u32)> {
-        ceiling_of(&self.numbers, job.from.as_deref())
+        let from = job.from.as_deref();
+        ceiling_of(&self.numbers, from).or_else(|| {
+            let other = from.filter(|_| !self.numbers.is_empty());
+            ceiling_of(&self.numbers, other.and_then(other_spelling).as_deref())
+        })
     }
 
     /// The ceiling of a job's messaging service, with the service.
@@ -46,6 +53,24 @@ impl AccountPolicy {
     pub fn service_ceiling(&self, job: &Job) -> Option<(Box<str>, u32)> {
         ceiling_of(&self.services, job.service_id.as_deref())
     }
+}
+
+/// A number's other spelling, with or without its `+`: a ceiling holds however its number is written.
+/// What the carrier is told stays as it is.
+fn other_spelling(number: &str) -> Option<String> {
+    let bare = number.trim();
+    let bare = bare.strip_prefix("tel:").unwrap_or(bare);
+    let digits = bare.trim_start_matches('+');
+    let digits = digits.strip_prefix("00").unwrap_or(digits);
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number || digits.len() <= LONGEST_SHORT_CODE {
+        return None;
+    }
+    Some(if number.starts_with('+') {
+        digits.to_owned()
+    } else {
+        format!("+{digits}")
+    })
 }
 
 fn ceiling_of(ceilings: &HashMap<Box<str>, u32>, target: Option<&str>) -> Option<(Box<str>, u32)> {
@@ -75,5 +100,44 @@ impl CapRule {
     pub fn concerns(&self, job: &Job) -> bool {
         self.channel.is_none_or(|channel| channel == job.channel)
             && (self.category.is_none() || self.category == job.category)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// F6-07: a sender slipped past its ceiling by another spelling.
+    #[test]
+    fn a_number_has_one_ceiling_however_it_is_written() {
+        let numbers: HashMap<Box<str>, u32> =
+            [("+447700900999".into(), 2), ("12345".into(), 1)].into();
+        let found = |number: &str| {
+            let other = || ceiling_of(&numbers, other_spelling(number).as_deref());
+            ceiling_of(&numbers, Some(number))
+                .or_else(other)
+                .map(|(target, _)| target)
+        };
+        for spelling in [
+            "+447700900999",
+            "447700900999",
+            "00447700900999",
+            "tel:+447700900999",
+            " 447700900999",
+        ] {
+            assert_eq!(
+                found(spelling).as_deref(),
+                Some("+447700900999"),
+                "{spelling}"
+            );
+        }
+        assert_eq!(found("12345").as_deref(), Some("12345"));
+        for other in ["+12345", "447700900998", "Acme", "tel:", ""] {
+            assert_eq!(found(other), None, "{other}");
+        }
+        assert_eq!(
+            other_spelling("+447700900999").as_deref(),
+            Some("447700900999")
+        );
     }
 }

@@ -74,7 +74,8 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 }
 
 pub(super) fn unauthorised() -> ApiError {
-    let message = "X-API-Key: expected a key that `lanekeeper key create` has shown";
+    let message = "X-API-Key: expected a key: one that `lanekeeper key create` has shown, or with \
+        `lanekeeper dev` the one that it prints";
     ApiError::new(Code::InvalidApiKey, message)
 }
 

@@ -46,6 +46,7 @@ pub(super) fn wrong(text: &str) -> Wrong {
 fn kind_of(text: &str) -> &str {
     let kind = text.rsplit_once("expected ").map(|(_, kind)| kind);
     match kind.unwrap_or(text) {
+        "u8" | "u16" | "u32" | "u64" | "usize" if is_too_large(text) => "a smaller number",
         // The last two are of values in query strings, which are parsed from texts.
         "u8"
         | "u16"
@@ -62,6 +63,12 @@ fn kind_of(text: &str) -> &str {
         kind if std::ptr::eq(kind, text) => "another value",
         kind => kind,
     }
+}
+
+/// A whole number, and not a negative one, is refused only for its size.
+fn is_too_large(text: &str) -> bool {
+    let number = text.strip_prefix("invalid value: integer `");
+    number.is_some_and(|number| !number.starts_with('-'))
 }
 
 #[cfg(test)]
@@ -106,6 +113,14 @@ mod tests {
             (
                 "invalid type: floating point `1.5`, expected u64",
                 "expected a whole number, not negative",
+            ),
+            (
+                "invalid value: integer `-1`, expected u32",
+                "expected a whole number, not negative",
+            ),
+            (
+                "invalid value: integer `4294967296`, expected u32",
+                "expected a smaller number",
             ),
             (
                 "invalid type: string \"S3NTINEL, expected S3NTINEL\", expected a boolean",

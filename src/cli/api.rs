@@ -83,6 +83,8 @@ async fn parts(
     let meter = super::worker::meter(settings, telemetry.clone()).await?;
     let mut amqp = super::amqp::options(settings)?;
     amqp.confirm_timeout = settings.api.confirm_timeout;
+    // Neither a list, nor a count, nor a batch of a million rows keeps a message waiting.
+    let apart = super::records::beside(database)?;
     let first_answers = FirstAnswers::Postgres {
         database: beside.clone(),
         life: settings.api.idempotency_life,
@@ -93,12 +95,11 @@ async fn parts(
         records: Arc::clone(&memory.records),
         meter: Arc::new(AnyMeter::Redis(meter)),
         broker: Arc::new(AnyOutbox::Amqp(Outbox::start(amqp, telemetry.clone())?)),
-        // No message waits for a list.
-        store: Store::Postgres(super::records::beside(database)?),
+        store: Store::Postgres(apart.clone()),
         first_answers,
         lanes: watches(settings, memory, beside, seconds, &telemetry)?,
         page: PageDoor::Key,
-        batches: super::batches::on_services(settings, database, &telemetry)?,
+        batches: super::batches::on_services(settings, apart, &telemetry)?,
         telemetry,
         stop: stop.clone(),
     })

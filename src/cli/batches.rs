@@ -8,21 +8,21 @@ use crate::api::{AnyOutbox, Store};
 use crate::clock::SystemClock;
 use crate::embedded::{EmbeddedQueues, MemoryRecords};
 use crate::intake::Outbox;
-use crate::settings::{self, Settings};
+use crate::postgres::Database;
+use crate::settings::Settings;
 use crate::telemetry::Telemetry;
 use crate::uploads::{MemoryUploads, PgUploads, Uploads};
 
-/// On PostgreSQL and RabbitMQ, over connections of their own to both: neither a count nor a million
-/// rows keep a single message waiting.
+/// On PostgreSQL and RabbitMQ, over a connection of its own to the broker: no single message has to
+/// wait behind a million rows.
 ///
 /// # Errors
 /// When a URL cannot be used.
 pub(super) fn on_services(
     settings: &Settings,
-    database: &settings::Database,
+    database: Database,
     telemetry: &Telemetry,
 ) -> anyhow::Result<BatchDesk> {
-    let database = super::records::beside(database)?;
     let outbox = Outbox::start(amqp::options(settings)?, telemetry.clone())?;
     Ok(BatchDesk::new(
         Uploads::Postgres(PgUploads::new(database.clone())),

@@ -88,7 +88,7 @@ pub enum RecipientError {
     /// For all channels it must be a telephone number or an e-mail address.
     #[error(
         "expected a telephone number of digits, such as +447700900123, or an e-mail address; \
-         for an id of one channel name that channel as the scope"
+         for an id of one channel say which channel"
     )]
     Neither,
 }

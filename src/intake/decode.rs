@@ -115,7 +115,7 @@ impl<'f, 'a> Reading<'f, 'a> {
         let from = reading
             .line(Field::From)
             .map(|from| normalise_sender(&from).into());
-        let service_id = reading.boxed(Field::ServiceId);
+        let service_id = reading.name(Field::ServiceId);
         reading.content();
         let head = reading.head(identity, channel, hints);
         let category = reading.boxed(Field::Category);
@@ -183,17 +183,26 @@ impl<'f, 'a> Reading<'f, 'a> {
         self.text(field).map(std::convert::Into::into)
     }
 
+    /// A name that something is looked up by: blanks around it must be no way past that, and it is absent
+    /// where there is nothing else. Batch files read it so, too.
+    fn name(&mut self, field: Field) -> Option<Box<str>> {
+        let name = self.text(field)?;
+        let name = name.trim();
+        (!name.is_empty()).then(|| name.into())
+    }
+
     /// What a job belongs to. Operators must be able to name it: what they can neither pause nor
     /// cancel must not be sent.
     fn group(&mut self, field: Field) -> Option<Box<str>> {
-        let id = self.line(field)?;
+        self.line(field)?;
+        let id = self.name(field)?;
         if id.len() > MAX_GROUP_ID_BYTES {
             self.reject(
                 field,
                 format!("expected at most {MAX_GROUP_ID_BYTES} bytes"),
             );
         }
-        Some(id.into())
+        Some(id)
     }
 
     fn channel(&mut self, name: &str) -> Option<Channel> {

@@ -89,8 +89,8 @@ impl Row {
 
 /// Pauses or cancels something, and says which hold it had before. What is cancelled stays so, and
 /// what has the same hold already keeps its reason unless there is another. `by`: the API key that
-/// does it, or `None`, an operator; what an operator has laid down stays the operator's. To be called
-/// in a transaction.
+/// does it, or `None`, an operator; a key changes nothing of what an operator has laid down. To be
+/// called in a transaction.
 ///
 /// # Errors
 /// When the database does not do it.
@@ -102,18 +102,17 @@ pub async fn put(
     by: Option<KeyId>,
 ) -> Result<Option<Hold>, TableError> {
     let before = locked(connection, on).await?;
-    // Where there was none to lock, an operator may have put one since: what becomes of it is decided
-    // by the row that is there in the end.
+    // Where there was none to lock, an operator may put one meanwhile: the statement itself looks.
     sqlx::query!(
         "INSERT INTO holds (account_id, kind, target, state, reason, by_key)
         VALUES ($1, $2, $3, $4, $5, $6)
         ON CONFLICT (account_id, kind, target) DO UPDATE SET
             state = excluded.state,
-            reason = CASE WHEN holds.by_key IS NULL AND excluded.by_key IS NOT NULL
-                THEN holds.reason ELSE coalesce(excluded.reason, holds.reason) END,
-            by_key = CASE WHEN holds.by_key IS NOT NULL THEN excluded.by_key END,
+            reason = coalesce(excluded.reason, holds.reason),
+            by_key = excluded.by_key,
             since = CASE WHEN holds.state = excluded.state THEN holds.since ELSE now() END
-        WHERE holds.state <> 'cancelled' OR excluded.state = 'cancelled'",
+        WHERE (holds.state <> 'cancelled' OR excluded.state = 'cancelled')
+            AND (holds.by_key IS NOT NULL OR excluded.by_key IS NULL)",
         on.account.as_str(),
         on.kind.as_str(),
         on.target,

@@ -104,6 +104,10 @@ pub async fn add_hold(
         return Err(ApiError::new(Code::Conflict, message));
     }
     let found = found.ok_or_else(|| ApiError::unavailable("it was lifted meanwhile"))?;
+    if found.hold < hold {
+        let message = "an operator has paused it: only an operator can cancel it";
+        return Err(ApiError::new(Code::Forbidden, message));
+    }
     let action = match hold {
         Hold::Paused => "hold.pause",
         Hold::Cancelled => "hold.cancel",

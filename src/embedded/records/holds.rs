@@ -60,13 +60,13 @@ impl Holds {
     ) -> Option<Hold> {
         let all = self.0.entry(on.account.clone()).or_default();
         let before = all.get(&key(on)).cloned();
-        if before.as_ref().is_some_and(|before| before.hold > hold) {
-            return before.map(|before| before.hold);
+        let stays = |before: &Held| {
+            let is_operators = before.by_key.is_none();
+            before.hold > hold || (is_operators && by.is_some())
+        };
+        if let Some(before) = before.as_ref().filter(|before| stays(before)) {
+            return Some(before.hold);
         }
-        let is_operators = before
-            .as_ref()
-            .is_some_and(|before| before.by_key.is_none());
-        let reason = reason.filter(|_| by.is_none() || !is_operators);
         let since = before.as_ref().filter(|before| before.hold == hold);
         let new = Held {
             hold,
@@ -74,7 +74,7 @@ impl Holds {
                 .map(str::to_owned)
                 .or_else(|| before.as_ref().and_then(|before| before.reason.clone())),
             since: since.map_or(now, |before| before.since),
-            by_key: by.filter(|_| !is_operators),
+            by_key: by,
         };
         all.insert(key(on), new);
         before.map(|before| before.hold)
