@@ -60,6 +60,7 @@ pub struct BatchFile {
     survey: Survey,
     /// Of a CSV file.
     header: Option<Header>,
+    most_rows: u64,
 }
 
 impl BatchFile {
@@ -111,9 +112,10 @@ impl BatchFile {
             .ok_or(FileError::Empty)?
             .starts_with(['{', '[']);
         let csv = hint.map_or(!begins_json, |hint| hint == Format::Csv);
+        let mut most_rows = survey.lines;
         let header = if csv {
             let header = Header::read(survey.start(), lines)?;
-            check_quotes(header.rows(lines))?;
+            most_rows = check_quotes(header.rows(lines))?;
             Some(header)
         } else if let Some(seems) = mistaken(&head) {
             return Err(FileError::NotJsonLines { seems });
@@ -124,6 +126,7 @@ impl BatchFile {
             file,
             survey,
             header,
+            most_rows,
         })
     }
 
@@ -137,6 +140,12 @@ impl BatchFile {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.survey.bytes
+    }
+
+    /// The most rows that it can have: blank lines may be counted, too.
+    #[must_use]
+    pub fn most_rows(&self) -> u64 {
+        self.most_rows
     }
 
     /// Its format.
@@ -203,8 +212,12 @@ fn head(mut lines: Lines) -> Result<Vec<String>, FileError> {
     Ok(head)
 }
 
-/// Reads to the end, to find a quote that takes in other rows before the first of them is used.
-fn check_quotes(mut rows: RawRows) -> Result<(), FileError> {
-    while rows.next()?.is_some() {}
-    Ok(())
+/// Reads to the end, to find a quote that takes in other rows before the first of them is used, and
+/// says how many there are.
+fn check_quotes(mut rows: RawRows) -> Result<u64, FileError> {
+    let mut count = 0;
+    while rows.next()?.is_some() {
+        count += 1;
+    }
+    Ok(count)
 }

@@ -40,6 +40,8 @@ pub(super) struct Survey {
     /// Where its text begins: behind the byte order mark that some programs begin a file with.
     start: u64,
     pub(super) line_end: LineEnd,
+    /// How many lines there are, the last one with or without an end.
+    pub(super) lines: u64,
 }
 
 impl Survey {
@@ -95,6 +97,7 @@ pub(super) fn survey(file: &Arc<File>) -> Result<Survey, FileError> {
         bytes,
         start,
         line_end: check.line_end(),
+        lines: check.line_at(b""),
     })
 }
 
@@ -218,5 +221,7 @@ mod tests {
         for text in ["a", "a\r\nb", "a\rb\n"] {
             assert_eq!(line_end(text), LineEnd::LineFeed, "{text:?}");
         }
+        let lines = |text: &str| of(text.as_bytes()).unwrap().lines;
+        assert_eq!(["a\rb\rc", "a\r\nb", "a"].map(lines), [3, 2, 1]);
     }
 }

@@ -24,6 +24,7 @@ use crate::overview::HeldStore;
 use crate::postgres::Database;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
+use crate::uploads::{self, PgUploads};
 
 /// How long taking leave of the broker and of Redis may take.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
@@ -105,7 +106,7 @@ async fn parts(
     })
 }
 
-/// Keeps the keys fresh, and forgets old answers.
+/// Keeps the keys fresh, and forgets old answers and batches.
 fn look_after(settings: &Settings, parts: &AppParts, keepers: &mut JoinSet<()>) {
     let FirstAnswers::Postgres { database, .. } = &parts.first_answers else {
         return;
@@ -117,6 +118,10 @@ fn look_after(settings: &Settings, parts: &AppParts, keepers: &mut JoinSet<()>) 
     );
     let life = settings.api.idempotency_life;
     keepers.spawn(forget_old(pool.clone(), life, stop.clone()));
+    if let Some(life) = settings.ledger.retention {
+        let uploads = PgUploads::new(database.clone());
+        keepers.spawn(uploads::forget_old(uploads, life, stop.clone()));
+    }
     keepers.spawn(async move { keys::keep(keys, &pool, stop).await });
 }
 

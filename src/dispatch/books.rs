@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::ports::{Ended, Receipt, Records, RecordsError};
+use super::gaps::Gaps;
+use super::ports::{Ended, Gap, Receipt, Records, RecordsError};
 use crate::activity::Count;
 use crate::domain::{Lane, Outcome};
 use crate::telemetry::Telemetry;
@@ -39,6 +40,8 @@ pub(super) struct Books<R> {
     receipts: VecDeque<Receipt>,
     /// When the next try is due, while the ledger does not keep up.
     behind: Option<Instant>,
+    /// What will never be written.
+    gaps: Gaps,
 }
 
 impl<R: Records> Books<R> {
@@ -51,6 +54,7 @@ impl<R: Records> Books<R> {
             unwritten: VecDeque::new(),
             receipts: VecDeque::new(),
             behind: None,
+            gaps: Gaps::new(),
         }
     }
 
@@ -59,9 +63,9 @@ impl<R: Records> Books<R> {
         self.behind.is_none()
     }
 
-    /// When to try again what could not be written.
+    /// When to try again what could not be written, or to note what never will be.
     pub fn next_try(&self) -> Option<Instant> {
-        self.behind
+        self.behind.or_else(|| self.gaps.due())
     }
 
     /// How many entries wait for the ledger.
@@ -93,6 +97,7 @@ impl<R: Records> Books<R> {
                     self.buffer.push_back(ended);
                 } else {
                     self.telemetry.ledger_lost(1);
+                    self.gaps.add(&Gap::of(&ended));
                 }
             } else {
                 self.unwritten.push_back(ended);
@@ -104,8 +109,35 @@ impl<R: Records> Books<R> {
     }
 
     /// Tries again, with one batch, so that new ends need not wait for all the old ones. Says which
-    /// jobs may be acknowledged now; the next try is due at once while more is left.
+    /// jobs may be acknowledged now; the next try is due at once while more is left. Once the ledger
+    /// takes something it is told, too, what it will never have.
     pub async fn catch_up(&mut self) -> Vec<Receipt> {
+        let done = if self.left() > 0 {
+            self.write_more().await
+        } else {
+            Vec::new()
+        };
+        let is_due = self.gaps.due().is_some_and(|due| due <= Instant::now());
+        if is_due && self.takes_entries() {
+            self.note_gaps().await;
+        }
+        done
+    }
+
+    /// Whether the last try has come to something.
+    fn takes_entries(&self) -> bool {
+        self.behind.is_none_or(|next| next <= Instant::now())
+    }
+
+    async fn note_gaps(&mut self) {
+        let gaps = self.gaps.take();
+        let noting = timeout(PATIENCE, self.records.note_gaps(&gaps)).await;
+        if !matches!(noting, Ok(Ok(()))) {
+            self.gaps.put_back(&gaps);
+        }
+    }
+
+    async fn write_more(&mut self) -> Vec<Receipt> {
         let of_acknowledged = !self.buffer.is_empty();
         let waiting = if of_acknowledged {
             &self.buffer
@@ -133,22 +165,33 @@ impl<R: Records> Books<R> {
         done
     }
 
-    /// The end: what is still here is lost to the ledger. Jobs that are not acknowledged come again
-    /// elsewhere, and are entered then.
-    pub fn close(self) {
+    /// The end: what is still here is lost to the ledger, which is told so if it hears anything.
+    /// Jobs that are not acknowledged come again elsewhere, and are entered then.
+    pub async fn close(mut self) {
         if !self.buffer.is_empty() {
             self.telemetry.ledger_lost(self.buffer.len() as u64);
+        }
+        for ended in std::mem::take(&mut self.buffer) {
+            self.gaps.add(&Gap::of(&ended));
+        }
+        if self.gaps.due().is_some() {
+            self.note_gaps().await;
         }
     }
 
     /// What a try has come to: whether it is done.
-    fn note(&mut self, written: Option<u64>) -> bool {
-        match written {
-            Some(0) => {}
-            Some(unfit) => self.telemetry.ledger_refused(unfit),
-            None => self.behind = Some(Instant::now() + TRY_AGAIN),
+    fn note(&mut self, written: Option<Vec<Gap>>) -> bool {
+        let Some(unfit) = written else {
+            self.behind = Some(Instant::now() + TRY_AGAIN);
+            return false;
+        };
+        if !unfit.is_empty() {
+            self.telemetry.ledger_refused(unfit.len() as u64);
         }
-        written.is_some()
+        for gap in unfit {
+            self.gaps.add(&gap);
+        }
+        true
     }
 
     fn tell(&self) {
@@ -157,10 +200,10 @@ impl<R: Records> Books<R> {
 }
 
 /// Writes entries. One that the database cannot take must not keep out those beside it, now and in
-/// each later try: whatever does not fit is looked for in halves and left out. Gives how many were;
-/// nothing when the ledger does not keep up.
-async fn write_what_fits<R: Records>(records: &R, ended: &[Ended]) -> Option<u64> {
-    let mut unfit = 0;
+/// each later try: whatever does not fit is looked for in halves and left out. Gives a gap for
+/// each of these; nothing when the ledger does not keep up.
+async fn write_what_fits<R: Records>(records: &R, ended: &[Ended]) -> Option<Vec<Gap>> {
+    let mut unfit = Vec::new();
     let mut parts = vec![ended];
     while let Some(part) = parts.pop() {
         match timeout(PATIENCE, records.write(part)).await {
@@ -169,7 +212,7 @@ async fn write_what_fits<R: Records>(records: &R, ended: &[Ended]) -> Option<u64
                 let (first, second) = part.split_at(part.len() / 2);
                 parts.extend([second, first]);
             }
-            Ok(Err(RecordsError::Unfit)) => unfit += 1,
+            Ok(Err(RecordsError::Unfit)) => unfit.extend(part.iter().map(Gap::of)),
             Ok(Err(_)) | Err(_) => return None,
         }
     }

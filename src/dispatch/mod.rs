@@ -11,6 +11,7 @@ mod ceilings;
 mod depart;
 mod dispatcher;
 mod fleet;
+mod gaps;
 mod in_hand;
 mod lane_queue;
 mod options;

@@ -147,7 +147,7 @@ impl<B: Broker, R: Records> Settler<B, R> {
             }
         }
         self.write_the_rest().await;
-        self.books.close();
+        self.books.close().await;
     }
 
     /// A last try, of as much as the ledger takes.

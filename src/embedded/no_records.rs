@@ -1,6 +1,6 @@
 //! No records at all.
 
-use crate::dispatch::ports::{Ended, Facts, Inquiry, Records, RecordsError, WaitingJob};
+use crate::dispatch::ports::{Ended, Facts, Gap, Inquiry, Records, RecordsError, WaitingJob};
 
 /// No database.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,6 +24,10 @@ impl Records for NoRecords {
     }
 
     async fn write(&self, _: &[Ended]) -> Result<(), RecordsError> {
+        Ok(())
+    }
+
+    async fn note_gaps(&self, _: &[Gap]) -> Result<(), RecordsError> {
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use sqlx::PgPool;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::gaps::forget_gaps;
 use super::partitions::{self, Maintained, Obstacle};
 use crate::dispatch::ports::{Clock, RecordsError};
 use crate::postgres::{explain, records_error};
@@ -22,7 +23,7 @@ const EVERY: Duration = Duration::from_secs(3_600);
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// Makes the partitions of today and the next three days, and drops those that are older than the
-/// retention. Whatever many workers do this at once, each partition is made and dropped once, and
+/// retention, with the notes of what was never written. Whatever many workers do this at once, each partition is made and dropped once, and
 /// nobody who writes is held up for more than a moment.
 ///
 /// # Errors
@@ -35,10 +36,13 @@ pub async fn maintain(
 ) -> Result<Maintained, sqlx::Error> {
     let keep_from = retention.map(|retention| {
         let retention = SignedDuration::try_from(retention).unwrap_or(SignedDuration::MAX);
-        let keep_from = now.checked_sub(retention).unwrap_or(Timestamp::MIN);
-        day_of(keep_from)
+        now.checked_sub(retention).unwrap_or(Timestamp::MIN)
     });
-    partitions::maintain(pool, day_of(now), keep_from).await
+    let maintained = partitions::maintain(pool, day_of(now), keep_from.map(day_of)).await;
+    if let Some(keep_from) = keep_from {
+        forget_gaps(pool, keep_from).await?;
+    }
+    maintained
 }
 
 fn day_of(instant: Timestamp) -> Date {

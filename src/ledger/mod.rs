@@ -2,6 +2,7 @@
 //! what can be told from it afterwards.
 
 mod batch;
+mod gaps;
 mod maintenance;
 mod page;
 mod partitions;
@@ -12,6 +13,7 @@ mod trace;
 mod write;
 
 pub use batch::{BatchEnd, batch_ends};
+pub use gaps::{has_gap, note_gaps};
 pub use maintenance::{Maintenance, maintain};
 pub use page::{LOOKED_AT, NEWEST, Page, Place, Wanted, page};
 pub use partitions::{Maintained, Obstacle};

@@ -8,7 +8,7 @@ mod postgres;
 
 pub use postgres::PgRecords;
 
-use crate::dispatch::ports::{Ended, Facts, Inquiry, Records, RecordsError, WaitingJob};
+use crate::dispatch::ports::{Ended, Facts, Gap, Inquiry, Records, RecordsError, WaitingJob};
 use crate::embedded::{MemoryRecords, NoRecords};
 
 /// The records of a worker.
@@ -52,6 +52,14 @@ impl Records for AnyRecords {
             Self::None(records) => records.write(ended).await,
             Self::Memory(records) => records.write(ended).await,
             Self::Postgres(records) => records.write(ended).await,
+        }
+    }
+
+    async fn note_gaps(&self, gaps: &[Gap]) -> Result<(), RecordsError> {
+        match self {
+            Self::None(records) => records.note_gaps(gaps).await,
+            Self::Memory(records) => records.note_gaps(gaps).await,
+            Self::Postgres(records) => records.note_gaps(gaps).await,
         }
     }
 

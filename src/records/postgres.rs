@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::time::timeout;
 
 use crate::accounts::{self, Directory};
-use crate::dispatch::ports::{Ended, Facts, Inquiry, Records, RecordsError, WaitingJob};
+use crate::dispatch::ports::{Ended, Facts, Gap, Inquiry, Records, RecordsError, WaitingJob};
 use crate::domain::{AccountId, Channel, JobId};
 use crate::ledger::{self, RecipientForm};
 use crate::postgres::{Database, records_error};
@@ -73,6 +73,11 @@ impl Records for PgRecords {
     async fn write(&self, ended: &[Ended]) -> Result<(), RecordsError> {
         let writing = ledger::write(self.database.pool(), ended, &self.recipients);
         self.within_limit(writing).await
+    }
+
+    async fn note_gaps(&self, gaps: &[Gap]) -> Result<(), RecordsError> {
+        let noting = ledger::note_gaps(self.database.pool(), gaps);
+        self.within_limit(noting).await
     }
 
     /// Asks what the pipeline would ask: what it shows is what jobs will meet.

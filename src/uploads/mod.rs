@@ -10,7 +10,7 @@ mod postgres;
 mod record;
 
 pub use memory::MemoryUploads;
-pub use postgres::PgUploads;
+pub use postgres::{PgUploads, forget_old};
 pub use record::{Begun, Contents, Difference, End, Lease, Note, Place, Upload};
 
 use std::time::Duration;
@@ -97,18 +97,6 @@ impl Uploads {
         match self {
             Self::Memory(uploads) => Ok(uploads.rejections(account, batch, behind, most)),
             Self::Postgres(uploads) => uploads.rejections(account, batch, behind, most).await,
-        }
-    }
-
-    /// Forgets some of what was last touched before `age` ago. To be called now and then.
-    ///
-    /// # Errors
-    /// When the database does not answer.
-    pub async fn forget(&self, age: Duration) -> Result<(), RecordsError> {
-        match self {
-            // Ends with the process.
-            Self::Memory(_) => Ok(()),
-            Self::Postgres(uploads) => uploads.forget(age).await,
         }
     }
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use sqlx::PgConnection;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 use super::LEASE;
 use super::record::{Begun, Contents, End, Note, Place, Upload, begun};
@@ -15,6 +17,9 @@ use crate::postgres::Database;
 
 /// Rejected rows, and batches, that are forgotten in one go.
 const FORGOTTEN_AT_ONCE: i64 = 5_000;
+
+/// How often it is looked for what is old.
+const FORGET_EVERY: Duration = Duration::from_secs(60);
 
 /// Uploads in PostgreSQL.
 #[derive(Debug, Clone)]
@@ -95,9 +100,10 @@ impl PgUploads {
         Ok(rows.collect())
     }
 
-    /// The rejected rows go first: a batch that is gone while some of its rows are left would leave
-    /// them for ever.
-    pub(super) async fn forget(&self, age: Duration) -> Result<(), RecordsError> {
+    /// Forgets some of what was last touched before `age` ago, and says whether there may be more. The
+    /// rejected rows go first: a batch that is gone while some of its rows are left would leave them
+    /// for ever.
+    async fn forget(&self, age: Duration) -> Result<bool, RecordsError> {
         let seconds = age.as_secs_f64();
         let forgetting = async |connection: &mut PgConnection| {
             let rows = sqlx::query!(
@@ -108,7 +114,7 @@ impl PgUploads {
                 seconds,
                 FORGOTTEN_AT_ONCE,
             );
-            rows.execute(&mut *connection).await?;
+            let rows = rows.execute(&mut *connection).await?.rows_affected();
             let batches = sqlx::query!(
                 "DELETE FROM batches WHERE ctid = ANY (ARRAY(
                     SELECT ctid FROM batches
@@ -120,10 +126,27 @@ impl PgUploads {
                 seconds,
                 FORGOTTEN_AT_ONCE,
             );
-            batches.execute(connection).await.map(drop)
+            let batches = batches.execute(connection).await?.rows_affected();
+            let all = FORGOTTEN_AT_ONCE.unsigned_abs();
+            Ok(rows == all || batches == all)
         };
         self.database.ask(forgetting).await
     }
+}
+
+/// Forgets uploads that were last touched before `age` ago, with their rejected rows, until `stop`.
+pub async fn forget_old(uploads: PgUploads, age: Duration, stop: CancellationToken) {
+    let forgetting = async {
+        loop {
+            match uploads.forget(age).await {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => tracing::debug!(%error, "old batches could not be forgotten"),
+            }
+            sleep(FORGET_EVERY).await;
+        }
+    };
+    stop.run_until_cancelled(forgetting).await;
 }
 
 /// Makes an entry, or takes one over that nobody has and that may be gone on with. `None`: neither.

@@ -1,6 +1,7 @@
 //! How far uploads have come: the same in PostgreSQL and in memory.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use lanekeeper::batch::{BatchId, Digest, RowError};
@@ -9,8 +10,12 @@ use lanekeeper::domain::AccountId;
 use lanekeeper::enqueueing::{Counts, Mark};
 use lanekeeper::uploads::{
     Begun, Contents, Difference, End, LEASE, Lease, MemoryUploads, Note, PgUploads, Place, Uploads,
+    forget_old,
 };
 
+use tokio_util::sync::CancellationToken;
+
+use crate::support::eventually;
 use crate::support::postgres::TestDatabase;
 
 fn contents(content: &str, options: &str) -> Contents {
@@ -199,4 +204,37 @@ async fn of_many_that_begin_at_once_one_has_the_batch() {
     });
     let begun = futures_util::future::join_all(beginning).await;
     assert_eq!(begun.into_iter().filter(|has| *has).count(), 1);
+}
+
+/// However many rejected rows they leave, and without an upload that would have to wait for it.
+#[tokio::test]
+async fn all_that_is_old_is_forgotten_in_one_go() {
+    let database = TestDatabase::create().await;
+    let uploads = PgUploads::new(database.database());
+    database
+        .execute(
+            "INSERT INTO batches (account_id, batch_id, content, options, enqueued_ms, lease, lease_until, updated_at)
+             SELECT 'acme', id, repeat('0', 64), repeat('0', 64), 0, 0, now(), now() - age
+             FROM (VALUES ('old', interval '3 h'), ('new', interval '1 h')) AS batch (id, age);
+             INSERT INTO batch_rejections SELECT 'acme', id, line, 'to', 'x'
+             FROM (VALUES ('old'), ('new')) AS batch (id), generate_series(1, 12001) AS line",
+        )
+        .await;
+    let stop = CancellationToken::new();
+    let age = Duration::from_secs(2 * 3_600);
+    let forgetting = tokio::spawn(forget_old(uploads, age, stop.clone()));
+    let left = async |table: &str| {
+        let select = format!("SELECT count(*) FROM {table} WHERE batch_id = 'old'");
+        let select = sqlx::query_scalar::<_, i64>(&select);
+        select.fetch_one(database.pool()).await.unwrap()
+    };
+    eventually("the old one is gone", Duration::from_secs(30), async || {
+        left("batches").await + left("batch_rejections").await == 0
+    })
+    .await;
+    let kept = "SELECT count(*) FROM batch_rejections JOIN batches USING (account_id, batch_id)";
+    let kept = sqlx::query_scalar::<_, i64>(kept).fetch_one(database.pool());
+    assert_eq!(kept.await.unwrap(), 12_001);
+    stop.cancel();
+    forgetting.await.unwrap();
 }

@@ -2,7 +2,8 @@
 //!
 //! A count of a million jobs takes the database a quarter of a second. However often it is asked for,
 //! it is made anew only when the last one is old in proportion to what it took, and few are made at one
-//! time: asking for batches never takes more than a small part of the database.
+//! time: asking for batches never takes more than a small part of the database. One that came to nothing
+//! is not begun again at once, and nobody waits for long behind those of others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::store::Figures;
 use crate::dispatch::ports::RecordsError;
@@ -23,12 +24,18 @@ const AT_ONCE: usize = 2;
 const HOLDS_TIMES: u32 = 20;
 const HOLDS: Duration = Duration::from_millis(500);
 
+/// How long a count is not tried again that the database did not make in time.
+const RESTS: Duration = Duration::from_secs(20);
+
+/// How long the counts of other batches are waited for.
+const TURN_WITHIN: Duration = Duration::from_millis(300);
+
 /// Batches whose counts are remembered.
 const REMEMBERED: usize = 1_000;
 
 type Key = (AccountId, String);
 
-/// Counts that were made.
+/// Counts that were made, or tried.
 #[derive(Debug)]
 pub(super) struct Counting {
     made: Mutex<HashMap<Key, Made>>,
@@ -37,7 +44,8 @@ pub(super) struct Counting {
 
 #[derive(Debug, Clone)]
 struct Made {
-    counted: Counted,
+    /// `None`: it was never made in time.
+    counted: Option<Counted>,
     holds_until: Instant,
 }
 
@@ -72,44 +80,50 @@ impl Counting {
         count: impl AsyncFnOnce() -> Result<Figures, RecordsError>,
     ) -> Result<Option<Counted>, RecordsError> {
         let key = (account.clone(), batch.to_owned());
-        if let Some(counted) = self.holding(&key) {
-            return Ok(Some(counted));
+        if let Some(made) = self.holding(&key) {
+            return Ok(made.counted);
         }
-        let Ok(_turn) = self.turns.acquire().await else {
-            return Ok(None);
+        let Ok(Ok(_turn)) = timeout(TURN_WITHIN, self.turns.acquire()).await else {
+            return Ok(self.last(&key));
         };
         // Somebody else may have made it meanwhile.
-        if let Some(counted) = self.holding(&key) {
-            return Ok(Some(counted));
+        if let Some(made) = self.holding(&key) {
+            return Ok(made.counted);
         }
         let (at, began) = (now(), Instant::now());
         match count().await {
             Ok(figures) => {
                 let figures = Arc::new(figures);
-                let counted = Counted { figures, at };
-                self.remember(key, &counted, began);
-                Ok(Some(counted))
+                let counted = Some(Counted { figures, at });
+                let took = Instant::now() - began;
+                let holds = took.saturating_mul(HOLDS_TIMES).max(HOLDS);
+                self.remember(key, counted.clone(), holds);
+                Ok(counted)
             }
-            Err(RecordsError::TimedOut) => Ok(self.last(&key)),
+            Err(RecordsError::TimedOut) => {
+                let last = self.last(&key);
+                self.remember(key, last.clone(), RESTS);
+                Ok(last)
+            }
             Err(error) => Err(error),
         }
     }
 
-    fn holding(&self, key: &Key) -> Option<Counted> {
+    /// What is answered without counting, if anything.
+    fn holding(&self, key: &Key) -> Option<Made> {
         let made = self.made();
         let made = made
             .get(key)
             .filter(|made| Instant::now() < made.holds_until);
-        made.map(|made| made.counted.clone())
+        made.cloned()
     }
 
     fn last(&self, key: &Key) -> Option<Counted> {
-        self.made().get(key).map(|made| made.counted.clone())
+        self.made().get(key).and_then(|made| made.counted.clone())
     }
 
-    fn remember(&self, key: Key, counted: &Counted, began: Instant) {
+    fn remember(&self, key: Key, counted: Option<Counted>, holds: Duration) {
         let now = Instant::now();
-        let holds = (now - began).saturating_mul(HOLDS_TIMES).max(HOLDS);
         let mut all = self.made();
         if all.len() >= REMEMBERED && !all.contains_key(&key) {
             all.retain(|_, made| now < made.holds_until);
@@ -118,7 +132,7 @@ impl Counting {
             all.clear();
         }
         let made = Made {
-            counted: counted.clone(),
+            counted,
             holds_until: now + holds,
         };
         all.insert(key, made);
@@ -189,8 +203,37 @@ mod tests {
         let rig = Rig::new();
         let late = Some(RecordsError::TimedOut);
         assert_eq!(rig.ask(Duration::from_secs(1), late).await, None);
+        sleep(RESTS).await;
         assert_eq!(rig.ask(Duration::ZERO, None).await, Some(1));
         sleep(Duration::from_secs(60)).await;
         assert_eq!(rig.ask(Duration::from_secs(1), late).await, Some(1));
+    }
+
+    /// Asked for each second, it would otherwise keep the database at it for ever.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_not_counted_in_time_is_not_tried_again_at_once() {
+        let rig = Rig::new();
+        let takes = Duration::from_secs(1);
+        assert_eq!(rig.ask(takes, None).await, Some(1));
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(rig.ask(takes, Some(RecordsError::TimedOut)).await, Some(1));
+        let began = Instant::now();
+        while began.elapsed() + Duration::from_secs(1) < RESTS {
+            sleep(Duration::from_secs(1)).await;
+            assert_eq!(rig.ask(takes, None).await, Some(1));
+        }
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(rig.ask(takes, None).await, Some(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_long_behind_the_counts_of_others() {
+        let rig = Rig::new();
+        let others = rig.counting.turns.acquire_many(2).await.unwrap();
+        let began = Instant::now();
+        assert_eq!(rig.ask(Duration::ZERO, None).await, None);
+        assert!(began.elapsed() <= TURN_WITHIN + Duration::from_millis(1));
+        drop(others);
+        assert_eq!(rig.ask(Duration::ZERO, None).await, Some(1));
     }
 }

@@ -83,12 +83,4 @@ impl BatchDesk {
                 }
             })
     }
-
-    /// Forgets some of what is old. Nobody waits for it.
-    pub(super) async fn tidy_up(&self) {
-        let Some(life) = self.limits.life else { return };
-        if let Err(error) = self.uploads.forget(life).await {
-            tracing::debug!(%error, "old batches could not be forgotten");
-        }
-    }
 }

@@ -23,6 +23,15 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// How long an upload may take in all.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(3_600);
 
+/// What must have come of an upload after [`SILENCE`], on the average of the time since: so many bytes
+/// in so long. One that drips would keep its place from others for an hour.
+const LEAST: u64 = 64 * 1024;
+const LEAST_IN: Duration = Duration::from_secs(10);
+
+/// The most rows of an upload. While they are queued each recipient is remembered, in some 16 bytes: four
+/// uploads of so many take 300 MiB, and a gigabyte of short rows would take twice that by itself.
+const MOST_ROWS: u64 = 5_000_000;
+
 /// How often it is looked whether the upload may still go on.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -70,6 +79,9 @@ impl Incoming {
             if length > most {
                 return Err(larger_than(most, content));
             }
+            if length < least(watch.began.elapsed()) {
+                return Err(too_slow());
+            }
             spool.take(&piece).await?;
         }
         let file = spool.end().await?;
@@ -78,15 +90,41 @@ impl Incoming {
             tracing::error!(%error, "reading an upload has broken down");
             ApiError::new(Code::InternalError, "something is wrong in here")
         })?;
-        opened.map_err(|error| refused(&error))
+        let file = opened.map_err(|error| refused(&error))?;
+        few_enough(file.most_rows(), MOST_ROWS)?;
+        Ok(file)
     }
+}
+
+/// What must have come of an upload after some time, in bytes.
+fn least(after: Duration) -> u64 {
+    let counted = after.saturating_sub(SILENCE).as_secs();
+    counted * LEAST / LEAST_IN.as_secs()
+}
+
+fn too_slow() -> ApiError {
+    let (bytes, seconds) = (LEAST, LEAST_IN.as_secs());
+    let message = format!(
+        "the upload came more slowly than {bytes} bytes in {seconds} seconds; nothing was queued"
+    );
+    ApiError::new(Code::RequestTimeout, message)
+}
+
+fn few_enough(rows: u64, most: u64) -> ApiResult<()> {
+    if rows <= most {
+        return Ok(());
+    }
+    let message = format!("the upload has more than {most} rows; divide it; nothing was queued");
+    Err(ApiError::new(Code::PayloadTooLarge, message)
+        .detail("limit", most)
+        .detail("limit_type", "rows"))
 }
 
 /// Takes what comes, as long as it may.
 struct Watch<'a> {
     app: &'a App,
     caller: &'a Caller,
-    ends_at: Instant,
+    began: Instant,
     look_at: Instant,
 }
 
@@ -96,7 +134,7 @@ impl<'a> Watch<'a> {
         Self {
             app,
             caller,
-            ends_at: now + ARRIVES_WITHIN,
+            began: now,
             look_at: now + LOOK,
         }
     }
@@ -114,7 +152,7 @@ impl<'a> Watch<'a> {
             ApiError::new(Code::RequestTimeout, message)
         })?;
         let now = Instant::now();
-        if now >= self.ends_at {
+        if now - self.began >= ARRIVES_WITHIN {
             let message = "the upload took longer than an hour; nothing was queued";
             return Err(ApiError::new(Code::RequestTimeout, message));
         }
@@ -195,5 +233,37 @@ pub(super) fn refused(error: &FileError) -> ApiError {
         }
         FileError::MissingColumn { .. } => ApiError::validation("to", None, error.to_string()),
         _ => ApiError::validation("body", None, error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upload_may_begin_slowly_and_pause_and_may_not_drip() {
+        let least = |seconds| least(Duration::from_secs(seconds));
+        assert_eq!([0, 30, 31, 40].map(least), [0, 0, 6_553, 65_536]);
+        // One byte before each silence would be too long.
+        assert!(least(2 * 29) > 2);
+        assert!(least(3_600) < 24 << 20);
+    }
+
+    /// Whatever ends its lines, and whatever its quotes hold.
+    #[test]
+    fn the_rows_of_an_upload_are_counted_before_any_is_queued() {
+        let rows = |text: &str, format| {
+            let file = BatchFile::spool(text.as_bytes(), Some(format)).unwrap();
+            file.most_rows()
+        };
+        assert_eq!(rows("{}\n{}\n{}", Format::JsonLines), 3);
+        assert_eq!(rows("{}\r{}", Format::JsonLines), 2);
+        let csv = "to,body\na,\"one\ntwo\nthree\"\nb,four\n";
+        assert_eq!(rows(csv, Format::Csv), 2);
+        assert!(few_enough(2, 2).is_ok());
+        let refused = few_enough(3, 2).unwrap_err();
+        assert_eq!(refused.code(), Code::PayloadTooLarge);
+        assert_eq!(refused.details()["limit"], 2);
+        assert!(refused.message().contains("divide it"));
     }
 }

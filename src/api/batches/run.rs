@@ -74,6 +74,18 @@ pub(super) enum Why {
     Stopping,
 }
 
+impl Why {
+    /// Why some rows are not stored. A server that stops has given the broker no more time, whatever
+    /// kept it from taking them.
+    fn of_shortfall(reason: String, is_stopping: bool) -> Self {
+        if is_stopping {
+            Self::Stopping
+        } else {
+            Self::Broker(reason)
+        }
+    }
+}
+
 /// Why a run did not begin.
 #[derive(Debug)]
 pub(super) enum NoRun {
@@ -102,7 +114,6 @@ impl Run {
             Err(error) => return Err(NoRun::Records(error)),
         };
         let ran = Transfer::new(&self, place, start).run().await;
-        self.app.batches.tidy_up().await;
         drop(self.place);
         ran
     }
@@ -188,7 +199,8 @@ impl<'a> Transfer<'a> {
             return;
         }
         if let Some(reason) = shortfall {
-            self.why = Some(Why::Broker(reason));
+            let is_stopping = self.run.app.stop.is_cancelled();
+            self.why = Some(Why::of_shortfall(reason, is_stopping));
             return;
         }
         if chunk.last_line > self.mark.line {
@@ -203,14 +215,19 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Writes a note, again and again while the database is away.
+    /// Writes a note, again and again while the database is away. That a run has stopped is tried once:
+    /// it has waited for the broker already, and its lease ends by itself.
     async fn note(&mut self, mark: Mark, rejected: &[RowError], end: Option<End>) {
         let note = Note {
             mark,
             rejected,
             end,
         };
-        let given_up_at = Instant::now() + PATIENCE;
+        let patience = match end {
+            Some(End::Stopped) => Duration::ZERO,
+            Some(End::Finished) | None => PATIENCE,
+        };
+        let given_up_at = Instant::now() + patience;
         let mut retry = Retry::capped(LONGEST_PAUSE);
         loop {
             let uploads = &self.run.app.batches.uploads;
@@ -300,4 +317,16 @@ fn kept(rejected: &[RowError], before: u64) -> &[RowError] {
     let room = MOST_REJECTIONS.saturating_sub(before);
     let room = usize::try_from(room).unwrap_or(usize::MAX);
     &rejected[..rejected.len().min(room)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_stops_does_not_blame_the_broker() {
+        let why = |is_stopping| Why::of_shortfall("no confirm".to_owned(), is_stopping);
+        assert!(matches!(why(true), Why::Stopping));
+        assert!(matches!(why(false), Why::Broker(reason) if reason == "no confirm"));
+    }
 }

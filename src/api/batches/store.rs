@@ -9,7 +9,7 @@ use sqlx::PgConnection;
 use crate::api::store::Store;
 use crate::dispatch::ports::RecordsError;
 use crate::domain::AccountId;
-use crate::ledger::{BatchEnd, batch_ends};
+use crate::ledger::{self, BatchEnd, batch_ends};
 use crate::waiting::batch_waiting;
 
 /// Workers' clocks may be behind the database's by so much.
@@ -27,6 +27,8 @@ pub(super) struct Figures {
     pub(super) cancelled: u64,
     /// By reason.
     pub(super) waiting: BTreeMap<String, u64>,
+    /// Whether jobs may have ended of which the ledger was not told.
+    pub(super) has_gap: bool,
 }
 
 impl Figures {
@@ -80,13 +82,20 @@ pub(super) async fn figures(
                 // In this order no job is counted twice: what has ended waits no more.
                 let ends = batch_ends(connection, account, batch, day).await?;
                 let waiting = batch_waiting(connection, account, batch).await?;
-                Ok(Figures::of(ends, waiting))
+                let has_gap = ledger::has_gap(connection, account, since).await?;
+                Ok(Figures {
+                    has_gap,
+                    ..Figures::of(ends, waiting)
+                })
             };
             database.ask(asking).await
         }
         Store::Memory(records) => {
             let (ends, waiting) = records.of_batch(account, batch);
-            Ok(Figures::of(ends, waiting))
+            Ok(Figures {
+                has_gap: records.has_gap(since),
+                ..Figures::of(ends, waiting)
+            })
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use tokio::time::{Instant, sleep};
 
 use super::content::Content;
 use super::parameters::{BatchParameters, Wanted};
@@ -16,6 +17,7 @@ use crate::accounts::keys::KeyScope;
 use crate::api::app::App;
 use crate::api::auth::{Caller, unauthorised};
 use crate::api::error::{ApiError, ApiResult, Code};
+use crate::api::outbox::AnyOutbox;
 use crate::api::places;
 use crate::api::query::Query;
 use crate::api::reply::{Envelope, ErrorEnvelope, Reply};
@@ -27,6 +29,10 @@ use crate::uploads::{Contents, Difference, Upload};
 
 /// How soon an upload may be sent again that the server could not bring to its end, in seconds.
 const AGAIN_AFTER: u64 = 5;
+
+/// How long a broker that is away is waited for before an upload is taken, and how often it is looked.
+const BROKER_WITHIN: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A name that no batch was uploaded under, to see whether the database answers.
 const NOBODY: &str = "-";
@@ -67,9 +73,9 @@ const NOBODY: &str = "-";
         (status = 400, description = "`MALFORMED_BODY`: the upload broke off, or the array is not JSON; nothing was queued", body = ErrorEnvelope),
         (status = 401, description = "`INVALID_API_KEY`: also when the key is revoked meanwhile; `details` says how far it has come then", body = ErrorEnvelope),
         (status = 403, description = "`FORBIDDEN`: the key has not the scope `send`", body = ErrorEnvelope),
-        (status = 408, description = "`REQUEST_TIMEOUT`: nothing came for 30 seconds, or the upload took longer than an hour; nothing was queued", body = ErrorEnvelope),
+        (status = 408, description = "`REQUEST_TIMEOUT`: nothing came for 30 seconds, or less than 64 KiB in 10 seconds on the average behind them, or the upload took longer than an hour; nothing was queued", body = ErrorEnvelope),
         (status = 409, description = "`CONFLICT`: `details.reason` is `in_progress` while another upload of the batch is at work, `other_content` or `other_parameters` where it was uploaded with others before", body = ErrorEnvelope),
-        (status = 413, description = "`PAYLOAD_TOO_LARGE`", body = ErrorEnvelope),
+        (status = 413, description = "`PAYLOAD_TOO_LARGE`: too many bytes, or with `details.limit_type` of `rows` more than 5,000,000 rows; nothing was queued", body = ErrorEnvelope),
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = ErrorEnvelope),
         (status = 422, description = "`VALIDATION_ERROR`: a parameter cannot be right, or the file as a whole: its encoding, its header line, its quotes; nothing was queued", body = ErrorEnvelope),
         (status = 429, description = "`RATE_LIMIT_EXCEEDED`: too many requests, or uploads at one time", body = ErrorEnvelope),
@@ -124,6 +130,7 @@ async fn prepare(
     let Query(parameters) = parameters?;
     let wanted = Wanted::of(&parameters, caller, app.default_region)?;
     let place = app.batches.place(&caller.account)?;
+    broker_answers(&app.batches.outlet).await?;
     let name = wanted.id.as_ref().map_or(NOBODY, BatchId::as_str);
     let known = app.batches.uploads.find(&caller.account, name).await?;
     match (&wanted.id, known) {
@@ -132,6 +139,23 @@ async fn prepare(
         }
         _ => Ok((content, wanted, place)),
     }
+}
+
+/// What cannot be queued is not received: nobody sends a gigabyte to be told so.
+async fn broker_answers(outlet: &AnyOutbox) -> ApiResult<()> {
+    let until = Instant::now() + BROKER_WITHIN;
+    while let Some(trouble) = outlet.trouble() {
+        if Instant::now() >= until {
+            tracing::warn!(
+                trouble,
+                "an upload was not taken: the broker does not answer"
+            );
+            let message = "there is no connection to the broker; nothing was queued";
+            return Err(ApiError::unavailable(message).retry_after(AGAIN_AFTER));
+        }
+        sleep(LOOK).await;
+    }
+    Ok(())
 }
 
 fn run(

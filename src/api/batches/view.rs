@@ -124,7 +124,8 @@ pub struct BatchView {
     /// What became of the accepted messages; null where counting them takes too long just now.
     pub outcomes: Option<BatchOutcomes>,
     /// Whether the ledger may not know all of them: it forgets what is older than
-    /// `ledger.retention_days`, or it has an end more than once.
+    /// `ledger.retention_days`, has an end more than once, or could not be told of jobs of the account
+    /// while the batch was on its way. Where `outcomes` is null it says nothing of the last two.
     pub incomplete: bool,
 }
 
@@ -176,9 +177,8 @@ impl BatchView {
     ) -> Self {
         let counts = upload.counts();
         let accepted = counts.good();
-        let known = counted.map(|it| it.figures.ended() + it.figures.waits());
-        // What was published and not yet noted may have ended already.
         let is_settled = upload.finished_at.is_some();
+        let settled = is_settled.then_some(accepted);
         let has_ended = counted.is_some_and(|it| it.figures.ended() >= accepted);
         Self {
             batch_id: batch.to_owned(),
@@ -197,10 +197,18 @@ impl BatchView {
             rejected: counts.rejected,
             complete_to_row: upload.mark().line,
             outcomes: counted.map(|it| outcomes(&it.figures, accepted, it.at)),
-            incomplete: has_faded
-                || is_settled && known.is_some_and(|known| known > accepted)
-                || counted.is_none(),
+            incomplete: has_faded || counted.is_some_and(|it| is_doubtful(&it.figures, settled)),
         }
+    }
+}
+
+/// Whether some of a batch's jobs may be missing from the figures, or be there twice. `settled`: how
+/// many there are, once all are queued; before, some may have ended that were not yet noted as queued.
+fn is_doubtful(figures: &Figures, settled: Option<u64>) -> bool {
+    let known = figures.ended() + figures.waits();
+    match settled {
+        Some(accepted) => known > accepted || figures.has_gap && known < accepted,
+        None => figures.has_gap,
     }
 }
 
@@ -221,4 +229,31 @@ fn outcomes(figures: &Figures, accepted: u64, at: Timestamp) -> BatchOutcomes {
 
 pub(super) fn shown(instant: Timestamp) -> String {
     format!("{instant:.3}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A gap is of no account where everything is known all the same.
+    #[test]
+    fn figures_are_doubtful_where_a_gap_may_hold_what_is_missing() {
+        let figures = |dispatched, waiting, has_gap| Figures {
+            dispatched,
+            waiting: [("paused".to_owned(), waiting)].into(),
+            has_gap,
+            ..Figures::default()
+        };
+        for (dispatched, waiting, has_gap, settled, expected) in [
+            (7, 2, false, Some(10), false),
+            (7, 2, true, Some(10), true),
+            (8, 2, true, Some(10), false),
+            (9, 2, false, Some(10), true),
+            (9, 2, false, None, false),
+            (0, 0, true, None, true),
+        ] {
+            let figures = figures(dispatched, waiting, has_gap);
+            assert_eq!(is_doubtful(&figures, settled), expected, "{figures:?}");
+        }
+    }
 }

@@ -16,6 +16,7 @@ const REFUSED: Outcome = Outcome::Refused(Refusal::OptedOut);
 struct Ledger {
     written: Mutex<HashSet<String>>,
     away: Mutex<bool>,
+    gaps: Mutex<Vec<Gap>>,
 }
 
 impl Records for Ledger {
@@ -40,6 +41,14 @@ impl Records for Ledger {
             return Err(RecordsError::Unfit);
         }
         self.written.lock().unwrap().extend(&mut ids);
+        Ok(())
+    }
+
+    async fn note_gaps(&self, gaps: &[Gap]) -> Result<(), RecordsError> {
+        if *self.away.lock().unwrap() {
+            return Err(RecordsError::Failed);
+        }
+        self.gaps.lock().unwrap().extend_from_slice(gaps);
         Ok(())
     }
 
@@ -102,6 +111,12 @@ impl Rig {
 
     fn written(&self) -> usize {
         self.ledger.written.lock().unwrap().len()
+    }
+
+    /// How many jobs each gap is of that was noted.
+    fn gaps(&self) -> Vec<u64> {
+        let gaps = self.ledger.gaps.lock().unwrap();
+        gaps.iter().map(|gap| gap.jobs).collect()
     }
 
     fn lost(&self) -> u64 {
@@ -191,4 +206,56 @@ async fn catching_up_takes_one_batch_at_a_time_without_a_pause() {
         assert_eq!(next, (round < 3).then(Instant::now));
     }
     assert!(rig.books.keep_up());
+}
+
+/// Whoever counts a batch's ends would wait for them for ever.
+#[tokio::test(start_paused = true)]
+async fn what_found_no_room_is_noted_as_one_gap_once_the_ledger_is_back() {
+    let mut rig = Rig::new();
+    let sent = |name, count| many(name, count, Lane::Transactional, Outcome::Dispatched);
+    rig.while_away(sent("j", BUFFER)).await;
+    rig.while_away(sent("k", 2)).await;
+    let mut later = sent("l", 1);
+    later[0].settled_at = Timestamp::constant(9, 0);
+    rig.while_away(later).await;
+    rig.books.catch_up().await;
+    assert_eq!(rig.gaps(), [0; 0], "it is away");
+    rig.away(false);
+    while rig.books.next_try().is_some() {
+        rig.books.catch_up().await;
+    }
+    let noted = rig.ledger.gaps.lock().unwrap().clone();
+    let gap = Gap {
+        account: Some(crate::domain::AccountId::parse("a").unwrap()),
+        began_at: Timestamp::UNIX_EPOCH,
+        ended_at: Timestamp::constant(9, 0),
+        jobs: 3,
+    };
+    assert_eq!(noted, [gap]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_database_cannot_take_is_noted_too_and_keeps_up_no_lane() {
+    let mut rig = Rig::new();
+    for (round, expected) in [(1, vec![1]), (2, vec![1, 1])] {
+        let bad = ended(&format!("bad-{round}"), Lane::Marketing, REFUSED);
+        assert!(rig.books.write(&[bad]).await && rig.books.keep_up());
+        let due = rig.books.next_try().expect("there is something to note");
+        assert_eq!(due > Instant::now(), round > 1, "few notes in a short time");
+        tokio::time::sleep_until(due).await;
+        rig.books.catch_up().await;
+        assert_eq!(rig.gaps(), expected);
+        assert_eq!(rig.books.next_try(), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_lost_at_the_end_is_noted_where_the_ledger_still_hears_of_it() {
+    let mut rig = Rig::new();
+    rig.while_away(many("j", 5, Lane::Marketing, Outcome::Dispatched))
+        .await;
+    rig.away(false);
+    let ledger = Arc::clone(&rig.ledger);
+    rig.books.close().await;
+    assert_eq!(ledger.gaps.lock().unwrap()[0].jobs, 5);
 }

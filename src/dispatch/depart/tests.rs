@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::super::ports::{
-    Due, Ended, EventBatch, Facts, Inquiry, PublishError, Requeue, WaitReason,
+    Due, Ended, EventBatch, Facts, Gap, Inquiry, PublishError, Requeue, WaitReason,
 };
 use super::super::test_support::in_hand;
 use super::*;
@@ -77,6 +77,10 @@ impl Records for Table {
     }
 
     async fn write(&self, _: &[Ended]) -> Result<(), RecordsError> {
+        unreachable!("nothing has ended")
+    }
+
+    async fn note_gaps(&self, _: &[Gap]) -> Result<(), RecordsError> {
         unreachable!("nothing has ended")
     }
 

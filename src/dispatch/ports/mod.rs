@@ -17,7 +17,7 @@ pub use meter::{
     TargetCeiling, TryId, TryResult,
 };
 pub use records::{
-    Admission, Due, Ended, Facts, Hold, Inquiry, Records, RecordsError, WaitReason, WaitingJob,
+    Admission, Due, Ended, Facts, Gap, Hold, Inquiry, Records, RecordsError, WaitReason, WaitingJob,
 };
 
 /// The wall clock. Durations are measured with [`tokio::time::Instant`], which tests can pause; the wall clock

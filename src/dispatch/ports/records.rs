@@ -177,6 +177,32 @@ pub struct Ended {
     pub repeated: bool,
 }
 
+/// Jobs that have ended without a word in the ledger, and will never have one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// Whose they are; `None`: various accounts'.
+    pub account: Option<AccountId>,
+    /// When the first of them ended.
+    pub began_at: Timestamp,
+    /// When the last of them ended.
+    pub ended_at: Timestamp,
+    /// How many they are.
+    pub jobs: u64,
+}
+
+impl Gap {
+    /// That of one job.
+    #[must_use]
+    pub fn of(ended: &Ended) -> Self {
+        Self {
+            account: Some(ended.head.account.clone()),
+            began_at: ended.settled_at,
+            ended_at: ended.settled_at,
+            jobs: 1,
+        }
+    }
+}
+
 /// Why the database gave no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum RecordsError {
@@ -226,6 +252,10 @@ pub trait Records: Send + Sync + 'static {
     /// Writes down how jobs ended, all of them or on an error none. Doing it twice changes nothing.
     /// [`RecordsError::Unfit`] when one of them cannot be written.
     fn write(&self, ended: &[Ended]) -> impl Future<Output = Result<(), RecordsError>> + Send;
+
+    /// Notes what will never be written down, so that nobody waits for it. Doing it twice changes
+    /// nothing that matters.
+    fn note_gaps(&self, gaps: &[Gap]) -> impl Future<Output = Result<(), RecordsError>> + Send;
 
     /// Whether questions would be answered now.
     fn probe(&self) -> impl Future<Output = Result<(), RecordsError>> + Send;

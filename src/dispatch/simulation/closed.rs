@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::ports::wall;
 use crate::accounts::AccountPolicy;
 use crate::dispatch::ports::{
-    Accepted, Carrier, Clock, Ended, Facts, Inquiry, Records, RecordsError, SendError, WaitingJob,
+    Accepted, Carrier, Clock, Ended, Facts, Gap, Inquiry, Records, RecordsError, SendError,
+    WaitingJob,
 };
 use crate::dispatch::{Fleet, FleetCarrier, Pipeline, PipelineOptions, RetryPolicy};
 use crate::domain::{Budget, Ceilings, Job, JobHeaders, Lane, Reserve};
@@ -73,6 +74,10 @@ impl Records for Unwilling {
             return Err(RecordsError::TimedOut);
         }
         self.records.write(ended).await
+    }
+
+    async fn note_gaps(&self, gaps: &[Gap]) -> Result<(), RecordsError> {
+        self.records.note_gaps(gaps).await
     }
 
     async fn probe(&self) -> Result<(), RecordsError> {

@@ -2,11 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use super::MemoryRecords;
 use crate::domain::{AccountId, JobHead};
 use crate::ledger::BatchEnd;
 
 impl MemoryRecords {
+    /// Whether it may have forgotten how jobs ended that ended at `since` or later.
+    #[must_use]
+    pub fn has_gap(&self, since: Timestamp) -> bool {
+        self.kept().ends.have_gap(since)
+    }
+
     /// How the jobs of a batch ended, and how many of them wait, by reason.
     #[must_use]
     pub fn of_batch(

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
+use jiff::Timestamp;
+
 use crate::dispatch::ports::Ended;
 use crate::domain::{AccountId, JobId, Outcome};
 use crate::ledger::{Entry, LOOKED_AT, Page, Place, RecipientForm, Wanted};
@@ -19,6 +21,8 @@ pub(super) struct Ends {
     written: VecDeque<Key>,
     /// By the instant at which they ended, in milliseconds since the Unix epoch.
     newest: HashMap<AccountId, BTreeSet<(i64, JobId)>>,
+    /// When the last of those ended that are not here.
+    gap_until: Option<Timestamp>,
 }
 
 impl Ends {
@@ -41,6 +45,16 @@ impl Ends {
         self.newest.entry(key.0.clone()).or_default().insert(place);
         self.all.insert(key, ended.clone());
         self.make_room();
+    }
+
+    /// Notes that jobs which ended until then are not here.
+    pub(super) fn note_gap(&mut self, until: Timestamp) {
+        self.gap_until = self.gap_until.max(Some(until));
+    }
+
+    /// Whether jobs may be missing that ended at `since` or later.
+    pub(super) fn have_gap(&self, since: Timestamp) -> bool {
+        self.gap_until.is_some_and(|until| until >= since)
     }
 
     /// Every ended job that is kept.
@@ -96,7 +110,9 @@ impl Ends {
                 return;
             };
             self.unlist(&oldest);
-            self.all.remove(&oldest);
+            if let Some(ended) = self.all.remove(&oldest) {
+                self.note_gap(ended.settled_at);
+            }
         }
     }
 

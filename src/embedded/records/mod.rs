@@ -16,7 +16,7 @@ use crate::accounts::tables::holds::{HoldRecord, HoldTarget, Lifted};
 use crate::accounts::tables::suppressions::{OptOut, Suppression};
 use crate::accounts::{HoldKind, hold_name};
 use crate::dispatch::ports::{
-    Clock, Due, Ended, Facts, Hold, Inquiry, Records, RecordsError, Requeue, Route, WaitingJob,
+    Clock, Due, Ended, Facts, Gap, Hold, Inquiry, Records, RecordsError, Requeue, Route, WaitingJob,
 };
 use crate::domain::{AccountId, JobId, Outcome, Scope, SentRecord};
 use crate::ledger::{self, Page, Place, Wanted};
@@ -319,6 +319,14 @@ impl Records for MemoryRecords {
         let mut kept = self.kept();
         for one in ended {
             kept.ends.write(one);
+        }
+        Ok(())
+    }
+
+    async fn note_gaps(&self, gaps: &[Gap]) -> Result<(), RecordsError> {
+        let mut kept = self.kept();
+        for gap in gaps {
+            kept.ends.note_gap(gap.ended_at);
         }
         Ok(())
     }

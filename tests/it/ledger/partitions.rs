@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use lanekeeper::clock::SystemClock;
-use lanekeeper::domain::Outcome;
-use lanekeeper::ledger::{Maintained, Maintenance, Obstacle, maintain};
+use lanekeeper::dispatch::ports::Gap;
+use lanekeeper::domain::{AccountId, Outcome};
+use lanekeeper::ledger::{Maintained, Maintenance, Obstacle, has_gap, maintain, note_gaps};
 use lanekeeper::telemetry::Telemetry;
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use tokio::task::JoinSet;
@@ -97,9 +98,28 @@ async fn old_days_go_and_with_them_old_rows_of_the_default_partition() {
         ],
     )
     .await;
+    let gap = |ended_at: &str| Gap {
+        account: Some(AccountId::parse("acme").unwrap()),
+        began_at: at("2026-02-01T00:00:00Z"),
+        ended_at: at(ended_at),
+        jobs: 7,
+    };
+    let gaps = ["2026-03-02T12:00:00Z", "2026-03-06T12:00:01.25Z"].map(gap);
+    note_gaps(pool, &gaps).await.unwrap();
     let maintained = without_obstacle(pool, "2026-03-07T01:00:00Z", Some(3 * DAY)).await;
     assert_eq!((maintained.dropped.len(), maintained.swept), (3, 1));
     assert_eq!(rows(&database, "id").await, ["kept", "other-kept"]);
+    let mut connection = pool.acquire().await.unwrap();
+    let mut known = async |account: &str, since: &str| {
+        let asking = has_gap(&mut connection, account, at(since));
+        asking.await.unwrap()
+    };
+    assert!(known("acme", "2026-03-06T12:00:01.250Z").await);
+    assert!(!known("acme", "2026-03-06T12:00:02Z").await);
+    assert!(!known("other", "2026-01-01T00:00:00Z").await);
+    // What was never written is forgotten with what was written at that time.
+    let kept = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM ledger_gaps");
+    assert_eq!(kept.fetch_one(pool).await.unwrap(), 1);
     let first = partitions(pool).await.remove(0);
     assert_eq!(
         first, "ledger_2026_03_04",

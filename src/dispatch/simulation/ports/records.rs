@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use super::Outside;
-use crate::dispatch::ports::{Ended, Facts, Inquiry, Records, RecordsError, WaitingJob};
+use crate::dispatch::ports::{Ended, Facts, Gap, Inquiry, Records, RecordsError, WaitingJob};
 use crate::embedded::MemoryRecords;
 
 /// The records, as one worker reaches them.
@@ -68,6 +68,12 @@ impl Records for UnsureRecords {
         self.fate().await?;
         let written = self.records.write(ended).await;
         self.answer(written).await
+    }
+
+    async fn note_gaps(&self, gaps: &[Gap]) -> Result<(), RecordsError> {
+        self.fate().await?;
+        let noted = self.records.note_gaps(gaps).await;
+        self.answer(noted).await
     }
 
     async fn probe(&self) -> Result<(), RecordsError> {

@@ -71,7 +71,22 @@ async fn a_batch_whose_broker_is_gone_goes_on_when_it_is_back() {
         (&found["status"], &found["complete_to_row"]),
         (&"stopped".into(), &row.into())
     );
+    // What begins now is told so at once.
+    let asked = Instant::now();
+    let early = desk.upload("batch_id=early", LINES, lines(3)).await;
+    assert_eq!(
+        (early.status.as_u16(), desk.complete_to("early").await),
+        (503, 0)
+    );
+    assert!(
+        asked.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        asked.elapsed()
+    );
     rabbit.restart().await;
+    // The server notices after a pause that the broker is back.
+    let found = async || desk.upload("batch_id=back", LINES, lines(0)).await.status != 503;
+    crate::support::eventually("uploads are taken", Duration::from_secs(60), found).await;
     let again = desk.upload("batch_id=gone", LINES, lines(ROWS)).await;
     let data = &again.body["data"];
     let all = ROWS as u64;

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::time::interval;
 
 use crate::support::api::{Answer, ApiServer, DEV_KEY, RECIPIENT, answer, issue_key, message};
-use crate::support::heavy;
 use crate::support::scene::{ACCOUNT, Scene};
 use crate::support::worker::WorkerConfig;
+use crate::support::{eventually, heavy};
 
 /// More than any of these limits lets pass at once.
 const MANY: usize = 60;
@@ -111,6 +111,24 @@ async fn too_many_requests_of_a_key_are_told_in_the_same_form() {
         let over = answers.iter().find(|answer| answer.status == 429).unwrap();
         assert_form(over, &json!({"limit": 5, "limit_type": "requests"}));
     }
+    // A batch is one request, however many rows it has.
+    let row = |number| format!("{{\"to\":\"+4477009{number:05}\",\"body\":\"x\"}}\n");
+    let rows: String = (0..MANY).map(row).collect();
+    let path = "/api/v1/batches?channel=sms&batch_id=one";
+    let uploading = || {
+        let request = api.request(Method::POST, path, DEV_KEY);
+        let request = request.header("Content-Type", "application/x-ndjson");
+        answer(request.body(rows.clone()))
+    };
+    eventually("it is taken", Duration::from_secs(20), async || {
+        let uploaded = uploading().await;
+        uploaded.status == 202 && uploaded.body["data"]["accepted"] == MANY
+    })
+    .await;
+    let answers = join_all((0..MANY).map(|_| uploading())).await;
+    let is_over = |answer: &&Answer| answer.body["error"]["details"]["limit_type"] == "requests";
+    let over = answers.iter().find(is_over).unwrap();
+    assert_form(over, &json!({"limit": 5, "limit_type": "requests"}));
     // Whoever has no key uses up nobody's requests.
     let nobody = || answer(api.request(Method::GET, "/api/v1/nothing", "lk_nobody"));
     assert!(
