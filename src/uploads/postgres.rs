@@ -56,7 +56,14 @@ impl PgUploads {
                     return Ok(Some(Begun::Queue(start)));
                 }
                 let found = find(connection, place.account, place.batch.as_str()).await?;
-                Ok(found.and_then(|upload| begun(upload, contents)))
+                let in_vain = found.as_ref().is_some_and(Upload::came_to_nothing);
+                match found.and_then(|upload| begun(upload, contents)) {
+                    Some(Begun::Other(_)) if in_vain => {
+                        give_up(connection, place).await?;
+                        Ok(None)
+                    }
+                    begun => Ok(begun),
+                }
             };
             if let Some(begun) = self.database.ask(taking).await? {
                 return Ok(begun);
@@ -181,6 +188,22 @@ async fn take(
             [row.queued, row.duplicates, row.rejected],
         )
     }))
+}
+
+/// Forgets an upload that came to nothing, for another of its name.
+async fn give_up(connection: &mut PgConnection, place: &Place<'_>) -> Result<(), sqlx::Error> {
+    let forgotten = sqlx::query!(
+        "WITH gone AS (
+            DELETE FROM batches WHERE account_id = $1 AND batch_id = $2
+                AND finished_at IS NOT NULL AND queued = 0
+            RETURNING account_id, batch_id)
+         DELETE FROM batch_rejections USING gone
+         WHERE batch_rejections.account_id = gone.account_id
+            AND batch_rejections.batch_id = gone.batch_id",
+        place.account.as_str(),
+        place.batch.as_str(),
+    );
+    forgotten.execute(connection).await.map(drop)
 }
 
 async fn find(

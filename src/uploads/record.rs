@@ -107,6 +107,12 @@ impl Upload {
     pub const fn counts(&self) -> Counts {
         self.start.mark.counts
     }
+
+    /// Whether none of its rows was a job, so that no id of it is in use: others may have its name.
+    #[must_use]
+    pub const fn came_to_nothing(&self) -> bool {
+        self.finished_at.is_some() && self.counts().good() == 0
+    }
 }
 
 /// How a run begins.

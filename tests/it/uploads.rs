@@ -152,10 +152,39 @@ async fn behaves(uploads: &Uploads) {
     assert_eq!(uploads.find(&stranger, "spring").await.unwrap(), None);
 }
 
+/// Whoever has forgotten a parameter, so that each row was rejected, uploads the same name again.
+async fn gives_way_when_it_came_to_nothing(uploads: &Uploads) {
+    let runs = Runs::new();
+    let (first, second) = (runs.place(0), runs.place(1));
+    begin(uploads, &first, &contents("rows", "without channel")).await;
+    let bad = [rejected(2)];
+    let all_bad = Note {
+        mark: mark(2, 0, 1),
+        rejected: &bad,
+        end: Some(End::Finished),
+    };
+    assert!(note(uploads, &first, all_bad).await);
+    let same = begin(uploads, &second, &contents("rows", "without channel")).await;
+    assert!(matches!(same, Begun::Finished(_)), "{same:?}");
+    let mended = contents("rows", "with channel");
+    let begun = begin(uploads, &second, &mended).await;
+    assert!(matches!(begun, Begun::Queue(start) if start.mark == Mark::default()));
+    assert_eq!(lines(uploads, &runs, 0, 10).await, [0; 0]);
+    let one_good = Note {
+        mark: mark(2, 1, 0),
+        rejected: &[],
+        end: Some(End::Finished),
+    };
+    assert!(note(uploads, &second, one_good).await);
+    let other = begin(uploads, &first, &contents("rows", "others")).await;
+    assert_eq!(other, Begun::Other(Difference::Options));
+}
+
 #[tokio::test]
 async fn uploads_behave_in_memory() {
-    let uploads = Uploads::Memory(MemoryUploads::new(Arc::new(SystemClock)));
-    behaves(&uploads).await;
+    let uploads = || Uploads::Memory(MemoryUploads::new(Arc::new(SystemClock)));
+    behaves(&uploads()).await;
+    gives_way_when_it_came_to_nothing(&uploads()).await;
 }
 
 #[tokio::test]
@@ -163,6 +192,10 @@ async fn uploads_behave_in_postgresql() {
     let database = TestDatabase::create().await;
     let uploads = Uploads::Postgres(PgUploads::new(database.database()));
     behaves(&uploads).await;
+    database
+        .execute("DELETE FROM batches; DELETE FROM batch_rejections")
+        .await;
+    gives_way_when_it_came_to_nothing(&uploads).await;
 }
 
 /// A run that died keeps nobody away for ever, and one that only seemed to have died stops.
