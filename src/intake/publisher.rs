@@ -16,7 +16,7 @@ use super::connection::{self, Purpose};
 use super::endpoint::Endpoint;
 use super::link::Link;
 use super::options::AmqpOptions;
-use super::outgoing::Outgoing;
+use super::outgoing::{Outgoing, Way};
 use super::parts::{self, Part};
 use super::status::Status;
 use super::supervisor::CLOSE_LIMIT;
@@ -69,14 +69,14 @@ impl Publisher {
     }
 
     /// Publishes messages, pipelined, and waits for their confirms until the deadline that the
-    /// options set. One result per message, in order. What goes to one exchange neither waits for
-    /// another nor fails with it.
+    /// options set. One result per message, in order. What goes one way neither waits for another
+    /// nor fails with it.
     pub async fn publish(&self, messages: Vec<Outgoing>) -> Vec<Result<(), PublishError>> {
         let count = messages.len();
         let results = match self.link() {
             None => vec![Err(PublishError::Disconnected); count],
             Some(link) => {
-                let parts = parts::by_exchange(messages).into_iter();
+                let parts = parts::by_way(messages).into_iter();
                 let publishing = parts.map(|part| self.publish_part(&link, part));
                 parts::in_order(join_all(publishing).await)
             }
@@ -88,6 +88,15 @@ impl Publisher {
         results
     }
 
+    /// Whether what goes that way would be handed to the broker now.
+    ///
+    /// # Errors
+    /// Why not, for certain.
+    pub(super) fn takes(&self, way: &Way) -> Result<(), PublishError> {
+        let link = self.link().ok_or(PublishError::Disconnected)?;
+        link.takes(way)
+    }
+
     /// The results of one part, with their messages' places.
     async fn publish_part(
         &self,
@@ -96,7 +105,7 @@ impl Publisher {
     ) -> (Vec<usize>, Vec<Result<(), PublishError>>) {
         let count = part.places.len();
         let deadline = Instant::now() + self.options.confirm_timeout;
-        let judged = link.publish(part.exchange.clone(), part.messages, deadline);
+        let judged = link.publish(part.way.clone(), part.messages, deadline);
         let judged = match judged.await {
             Ok(judged) => judged,
             Err(error) => return (part.places, vec![Err(error); count]),
@@ -106,7 +115,7 @@ impl Publisher {
             .iter()
             .filter_map(|result| result.as_ref().err());
         if let Some(error) = failed.clone().next() {
-            tracing::warn!(%error, exchange = %part.exchange, failed = failed.count(), of = count, "publishing failed; the originals are kept");
+            tracing::warn!(%error, way = %part.way, failed = failed.count(), of = count, "publishing failed; the originals are kept");
         }
         if judged.topology_is_missing {
             self.redeclare.notify_one();
