@@ -78,6 +78,11 @@ impl InHand {
         self.attempts > self.headers.attempts
     }
 
+    /// Whether frequency caps may count it although this worker has not asked about it.
+    pub fn may_be_counted(&self) -> bool {
+        self.attempts > 0 || self.headers.admitted_ms.is_some()
+    }
+
     /// The job as a message for its next round through a queue.
     pub fn requeue(&self, route: Route) -> Requeue {
         let headers = match route {

@@ -19,9 +19,8 @@ pub(super) fn by_way(messages: Vec<Outgoing>) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for (place, message) in messages.into_iter().enumerate() {
         // There are a handful of ways at most.
-        let goes = |part: &Part| {
-            part.way.exchange == message.exchange && part.way.lane == message.lane
-        };
+        let goes =
+            |part: &Part| part.way.exchange == message.exchange && part.way.lane == message.lane;
         let known = parts.iter().position(goes);
         let part = known.unwrap_or_else(|| {
             parts.push(Part {
@@ -76,7 +75,10 @@ mod tests {
     #[test]
     fn each_way_has_its_part_and_results_go_back_to_their_places() {
         let parts = by_way(vec![to("a", "0"), to("b", "1"), to("a", "2"), to("", "3")]);
-        let exchanges: Vec<_> = parts.iter().map(|part| part.way.exchange.as_str()).collect();
+        let exchanges: Vec<_> = parts
+            .iter()
+            .map(|part| part.way.exchange.as_str())
+            .collect();
         assert_eq!(exchanges, ["a", "b", ""]);
         assert_eq!(bodies(&parts[0]), [b"0", b"2"]);
         let results = parts.into_iter().rev().map(|part| {

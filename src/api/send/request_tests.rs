@@ -106,11 +106,6 @@ fn every_wrong_field_is_named() {
             "not_before",
         ),
         (
-            r#"{"to":"+447700900123","body":"x","expires_at":"2025-12-31T23:59:59Z"}"#,
-            Code::ValidationError,
-            "expires_at",
-        ),
-        (
             r#"{"to":"+447700900123","body":"x","prority":"low"}"#,
             Code::ValidationError,
             "prority",
