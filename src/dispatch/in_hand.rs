@@ -203,6 +203,17 @@ mod tests {
         job
     }
 
+    #[test]
+    fn caps_may_count_what_was_tried_or_admitted_by_an_api_server() {
+        let mut job = in_hand("a", "1");
+        assert!(!job.may_be_counted());
+        job.headers.admitted_ms = Some(NOW_MS);
+        assert!(job.may_be_counted());
+        job.headers.admitted_ms = None;
+        job.attempts = 1;
+        assert!(job.may_be_counted());
+    }
+
     /// Seconds since the job says that it was queued; whether the ledger is asked, and whether it
     /// is told since when to look.
     #[test]

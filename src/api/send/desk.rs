@@ -118,7 +118,7 @@ impl Desk {
         let Some(policy) = self.directory.policy(&job.head.account) else {
             return (Err(No::UnknownAccount), None);
         };
-        match self.pass_gates(&job, &policy, came).await {
+        match self.pass_gates(&job, &policy, came.may_be_known()).await {
             Ok(None) => self.meter_and_queue(&job, &policy, came).await,
             Ok(Some(taken)) => (Ok(taken), self.rate(&job, &policy).await),
             Err(no) => (Err(no), self.rate(&job, &policy).await),
@@ -147,10 +147,10 @@ impl Desk {
         &self,
         job: &Arc<Job>,
         policy: &AccountPolicy,
-        came: Came,
+        may_be_known: bool,
     ) -> Result<Option<Taken>, No> {
-        let asked = (Arc::clone(job), came.may_be_known());
-        let facts = self.look_ups.ask(asked).await;
+        let question = (Arc::clone(job), may_be_known);
+        let facts = self.look_ups.ask(question).await;
         let facts = facts.unwrap_or(Err(RecordsError::Failed));
         let facts = facts.map_err(No::Unrecorded)?;
         let case = Case {
@@ -206,10 +206,8 @@ impl Desk {
     async fn meter_and_queue(&self, job: &Arc<Job>, policy: &AccountPolicy, came: Came) -> Settled {
         // What could not be queued should not be counted first.
         if let Err(error) = self.outbox.takes_admitted(job.lane()) {
-            return (
-                Err(No::NotPublished(error).unless_it_came_before(came)),
-                None,
-            );
+            let no = No::NotPublished(error).unless_it_came_before(came);
+            return (Err(no), self.rate(job, policy).await);
         }
         let try_id = TryId(fastrand::u64(..));
         let request = job_request(job, policy, Door::Api, try_id, Duration::ZERO);
