@@ -141,16 +141,22 @@ impl Publisher {
         close: &CancellationToken,
     ) {
         let mut retry = Retry::capped(self.options.longest_pause);
+        // One by which not all ways confirm any more: it serves the others until there is another.
+        let mut worn: Option<Arc<Link>> = None;
         while !close.is_cancelled() {
             let connected = tokio::select! {
-                () = close.cancelled() => return,
+                () = close.cancelled() => break,
                 connected = connection::connect(endpoint, &self.options, self.purpose) => connected,
             };
             match connected {
                 Ok(connection) => {
                     let since = Instant::now();
-                    self.serve(Arc::new(Link::new(connection)), status, close)
-                        .await;
+                    let link = Arc::new(Link::new(connection));
+                    self.set_link(Some(Arc::clone(&link)));
+                    if let Some(worn) = worn.take() {
+                        self.retire(worn, close.clone());
+                    }
+                    worn = self.serve(link, status, close).await;
                     if since.elapsed() >= LASTING {
                         retry.reset();
                     }
@@ -165,26 +171,40 @@ impl Publisher {
                 () = sleep(retry.next_pause()) => {}
             }
         }
+        self.set_link(None);
+        if let Some(worn) = worn {
+            worn.close(CLOSE_LIMIT).await;
+        }
     }
 
-    async fn serve(&self, link: Arc<Link>, status: &Status, close: &CancellationToken) {
+    /// Serves by a link to its end; gives it back where it may go on for some ways.
+    async fn serve(
+        &self,
+        link: Arc<Link>,
+        status: &Status,
+        close: &CancellationToken,
+    ) -> Option<Arc<Link>> {
         tracing::info!("connected to publish");
-        self.set_link(Some(Arc::clone(&link)));
         let end = self.look_after(&link, status, close).await;
         status.publishing(false);
-        self.set_link(None);
         match end {
-            End::Closing => link.close(CLOSE_LIMIT).await,
+            End::Closing => {
+                self.set_link(None);
+                link.close(CLOSE_LIMIT).await;
+                None
+            }
             End::Lost => {
+                self.set_link(None);
                 status.failed("the connection to publish on was lost".to_owned());
                 tracing::warn!("the connection to publish on was lost");
+                None
             }
             End::Silent => {
                 status.failed("the broker does not confirm what is published".to_owned());
                 tracing::warn!(
                     "confirms are long overdue: publishing goes on over another connection"
                 );
-                self.retire(link, close.clone());
+                Some(link)
             }
         }
     }

@@ -226,12 +226,21 @@ async fn a_queue_that_confirms_nothing_holds_up_no_other_and_the_connection_is_r
     let before = publishing_ports(&rabbit).await;
     assert_eq!(before.len(), 1);
     // As without a quorum: the queue's process takes messages and does nothing with them.
-    let process = format!("'%2F_{}'", rig.name("marketing.delay"));
-    rabbit
-        .ctl(&["eval", &format!("sys:suspend({process}).")])
-        .await;
+    let processes = ["marketing.delay", "marketing.admitted"];
+    let processes = processes.map(|queue| format!("'%2F_{}'", rig.name(queue)));
+    for process in &processes {
+        let suspend = format!("sys:suspend({process}).");
+        rabbit.ctl(&["eval", &suspend]).await;
+    }
     let timed_out = Err(PublishError::TimedOut);
-    assert_eq!(rig.requeue(&stuck, Route::Shed).await, timed_out);
+    // The lanes of what is admitted share an exchange, and do not wait for each other either.
+    let at_once = [
+        requeue_of(&stuck, Route::Shed),
+        requeue_of(&stuck, Route::Admitted),
+        requeue_of(&healthy, Route::Admitted),
+    ];
+    let results = rig.broker.requeue(at_once.to_vec()).await;
+    assert_eq!(results, [timed_out.clone(), timed_out, Ok(())]);
     let since = Instant::now();
     let not_tried = Err(PublishError::NotTried);
     assert_eq!(rig.requeue(&stuck, Route::Shed).await, not_tried);
@@ -249,9 +258,10 @@ async fn a_queue_that_confirms_nothing_holds_up_no_other_and_the_connection_is_r
         assert!(Instant::now() < deadline, "{before:?} {now:?}");
     }
     assert_eq!(rig.broker.announce(vec![events()]).await, [Ok(())]);
-    rabbit
-        .ctl(&["eval", &format!("sys:resume({process}).")])
-        .await;
+    for process in &processes {
+        let resume = format!("sys:resume({process}).");
+        rabbit.ctl(&["eval", &resume]).await;
+    }
     heals(&rig, &stuck).await;
     rig.becomes(Readiness::is_ready).await;
     rig.intake.close(Instant::now() + LIMIT).await;
