@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::batches::BatchDesk;
+use super::error::ApiResult;
 use super::lanes::Watches;
 use super::limits::RequestLimits;
 use super::outbox::AnyOutbox;
@@ -13,11 +14,11 @@ use super::page::PageDoor;
 use super::send::{Desk, DeskParts, FirstAnswers};
 use super::store::Store;
 use super::turns::Turns;
-use crate::accounts::Directory;
 use crate::accounts::keys::LiveKeyRing;
+use crate::accounts::{AccountPolicy, Directory};
 use crate::clock::SystemClock;
-use crate::dispatch::ports::Clock;
-use crate::domain::{Keywords, Region};
+use crate::dispatch::ports::{Clock, RecordsError};
+use crate::domain::{AccountId, Keywords, Region};
 use crate::meter::AnyMeter;
 use crate::records::AnyRecords;
 use crate::settings::Settings;
@@ -124,6 +125,17 @@ impl App {
             stop: parts.stop,
             telemetry: parts.telemetry,
         }
+    }
+
+    /// An account's policy; `None` where accounts that nobody has configured are refused.
+    ///
+    /// # Errors
+    /// When the policies are not read yet: until then nothing may be decided by any.
+    pub fn policy(&self, account: &AccountId) -> ApiResult<Option<Arc<AccountPolicy>>> {
+        if !self.directory.is_loaded() {
+            return Err(RecordsError::Unreachable.into());
+        }
+        Ok(self.directory.policy(account))
     }
 }
 

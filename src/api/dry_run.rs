@@ -44,9 +44,9 @@ pub struct GateView {
 /// What would become of a job that was sent now.
 ///
 /// # Errors
-/// When the database gives no answer: then nothing would be sent either.
+/// When the database gives no answer, or has given none yet: then nothing would be sent either.
 pub async fn dry_run(app: &App, job: &Job) -> ApiResult<JudgementView> {
-    let policy = app.directory.policy(&job.head.account);
+    let policy = app.policy(&job.head.account)?;
     let facts = app.records.facts(&[inquiry_of(job)]).await?;
     let facts = facts.into_iter().next().unwrap_or_default();
     let request = policy

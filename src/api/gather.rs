@@ -61,6 +61,11 @@ async fn run<Q, A, F>(
         if asked.recv_many(&mut round, most).await == 0 {
             return;
         }
+        // Nobody waits for the answer to some any more.
+        round.retain(|(_, waiting)| !waiting.is_closed());
+        if round.is_empty() {
+            continue;
+        }
         let (questions, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut round).into_iter().unzip();
         let answering = ask(questions);
         tokio::spawn(async move {
@@ -112,5 +117,36 @@ mod tests {
             assert_eq!(answer.await.unwrap(), Some(one * 2));
         }
         assert_eq!(*sizes.lock().unwrap(), [1, 4]);
+    }
+
+    #[tokio::test]
+    async fn a_question_whose_asker_has_gone_is_not_asked() {
+        let asked = Arc::new(Mutex::new(Vec::<u32>::new()));
+        let go = Arc::new(Semaphore::new(0));
+        let gather = Arc::new(Gather::new(16, 1, {
+            let (asked, go) = (Arc::clone(&asked), Arc::clone(&go));
+            move |questions: Vec<u32>| {
+                asked.lock().unwrap().extend(&questions);
+                let go = Arc::clone(&go);
+                async move {
+                    go.acquire().await.unwrap().forget();
+                    questions
+                }
+            }
+        }));
+        let ask = |one| {
+            let gather = Arc::clone(&gather);
+            tokio::spawn(async move { gather.ask(one).await })
+        };
+        let first = ask(1);
+        tokio::task::yield_now().await;
+        let (gone, last) = (ask(2), ask(3));
+        tokio::task::yield_now().await;
+        gone.abort();
+        assert!(gone.await.is_err());
+        go.add_permits(2);
+        assert_eq!(first.await.unwrap(), Some(1));
+        assert_eq!(last.await.unwrap(), Some(3));
+        assert_eq!(*asked.lock().unwrap(), [1, 3]);
     }
 }

@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use crate::dispatch::ports::{PublishError, Requeue};
-use crate::domain::{Job, JobHeaders};
+use crate::domain::{Job, JobHeaders, Lane};
 use crate::embedded::EmbeddedQueues;
 use crate::enqueueing::Outlet;
 use crate::intake::Outbox;
@@ -14,6 +14,9 @@ pub enum AnyOutbox {
     Amqp(Outbox),
     /// To the queues in this process.
     Embedded(EmbeddedQueues),
+    /// To a broker that answers with this.
+    #[cfg(test)]
+    Failing(PublishError),
 }
 
 impl AnyOutbox {
@@ -25,6 +28,23 @@ impl AnyOutbox {
                 queues.requeue(&jobs);
                 jobs.iter().map(|_| Ok(())).collect()
             }
+            #[cfg(test)]
+            Self::Failing(error) => jobs.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+
+    /// Whether a job that is admitted for a lane now would be handed over.
+    ///
+    /// # Errors
+    /// Why not, for certain.
+    pub fn takes_admitted(&self, lane: Lane) -> Result<(), PublishError> {
+        match self {
+            Self::Amqp(outbox) => outbox.takes_admitted(lane),
+            Self::Embedded(_) => Ok(()),
+            #[cfg(test)]
+            Self::Failing(PublishError::NotTried) => Err(PublishError::NotTried),
+            #[cfg(test)]
+            Self::Failing(_) => Ok(()),
         }
     }
 
@@ -41,6 +61,8 @@ impl AnyOutbox {
         match self {
             Self::Amqp(outbox) => outbox.trouble(),
             Self::Embedded(_) => None,
+            #[cfg(test)]
+            Self::Failing(error) => Some(error.to_string()),
         }
     }
 }
@@ -58,6 +80,8 @@ impl Outlet for AnyOutbox {
                 };
                 jobs.iter().map(put).collect()
             }
+            #[cfg(test)]
+            Self::Failing(error) => jobs.iter().map(|_| Err(error.clone())).collect(),
         }
     }
 }

@@ -107,7 +107,7 @@ pub async fn preview_quiet_hours(
     let zone = zone
         .transpose()
         .map_err(|error| ApiError::validation("recipient_timezone", None, error.to_string()))?;
-    let policy = app.directory.policy(&caller.account).ok_or_else(|| {
+    let policy = app.policy(&caller.account)?.ok_or_else(|| {
         ApiError::new(Code::UnknownAccount, "this account is not configured here")
     })?;
     let receiver = Receiver {

@@ -5,7 +5,6 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::error::{Code, ErrorBody};
 
@@ -174,15 +173,6 @@ impl<T: Serialize> Reply<Vec<T>> {
             next_cursor: Some(Next(next_cursor)),
             headers: Vec::new(),
         }
-    }
-}
-
-/// An answer that was given before, byte for byte.
-impl Reply<Box<RawValue>> {
-    /// 202 with data that is JSON already.
-    #[must_use]
-    pub const fn accepted_before(data: Box<RawValue>) -> Self {
-        Self::accepted(data)
     }
 }
 

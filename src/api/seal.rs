@@ -82,13 +82,18 @@ pub(super) async fn in_time(request: Request, next: Next) -> Response {
     if STREAMED.contains(&request.uri().path()) {
         return next.run(request).await;
     }
+    let only_reads = request.method().is_safe();
     let answered = timeout(ANSWER_WITHIN, next.run(request)).await;
-    answered.unwrap_or_else(|_| {
-        let why = "the answer has taken too long; whether the request has had an effect is unknown";
-        ApiError::unavailable(why)
-            .detail("queued", "unknown")
-            .into_response()
-    })
+    answered.unwrap_or_else(|_| too_late(only_reads).into_response())
+}
+
+/// Nothing is queued by reading.
+fn too_late(only_reads: bool) -> ApiError {
+    if only_reads {
+        return ApiError::unavailable("the answer has taken too long: try again");
+    }
+    let why = "the answer has taken too long; whether the request has had an effect is unknown";
+    ApiError::unavailable(why).detail("queued", "unknown")
 }
 
 fn request_id() -> String {
@@ -96,4 +101,15 @@ fn request_id() -> String {
     // It tells requests apart in logs, and guards nothing.
     fastrand::fill(&mut bytes);
     format!("req_{}", hex(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_have_queued_something_says_that_it_may() {
+        assert!(!too_late(true).details().contains_key("queued"));
+        assert_eq!(too_late(false).details()["queued"], "unknown");
+    }
 }

@@ -1,17 +1,23 @@
 //! Connections: taken, limited, and let finish.
 //!
 //! A connection that says nothing, or nothing any more, is closed after a while, and earlier when
-//! there are too many: the one that has been idle longest makes room.
+//! there are too many: the one that has been idle longest makes room; where none is idle, the one
+//! whose answer has been on its way for longest, as streams of events are. One whose request is being
+//! worked on is never closed for another.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
 use hyper::Request;
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -98,7 +104,7 @@ pub async fn serve(server: Server, listener: TcpListener, router: Router, hard: 
                     tracing::warn!(kind = %error.kind(), "the API cannot accept connections");
                     said = Some(Instant::now());
                 }
-                let made_room = open.close_an_idle_one();
+                let made_room = open.close_one();
                 sleep(if made_room {
                     ROOM_AFTER
                 } else {
@@ -132,30 +138,37 @@ const fn is_of_the_client(kind: ErrorKind) -> bool {
     )
 }
 
-/// What a connection does.
+/// What a connection does. The lower, the rather it makes room.
+const IDLE: u8 = 0;
+const ANSWERING: u8 = 1;
+const WORKING: u8 = 2;
+
+/// What a connection does, and since when.
 #[derive(Default)]
 struct Activity {
-    /// Requests that are being answered: none or one.
-    requests: AtomicUsize,
-    /// Its place among all that have fallen idle: the lower, the longer ago.
-    idle_since: AtomicU64,
+    phase: AtomicU8,
+    /// Its place among all that have begun to do as it does: the lower, the longer ago.
+    since: AtomicU64,
 }
 
 impl Activity {
     fn new() -> Arc<Self> {
         let activity = Self::default();
-        activity.falls_idle();
+        activity.enters(IDLE);
         Arc::new(activity)
     }
 
-    fn falls_idle(&self) {
+    fn enters(&self, phase: u8) {
         static PLACES: AtomicU64 = AtomicU64::new(0);
         let place = PLACES.fetch_add(1, Relaxed);
-        self.idle_since.store(place, Relaxed);
+        self.since.store(place, Relaxed);
+        self.phase.store(phase, Relaxed);
     }
 
-    fn is_idle(&self) -> bool {
-        self.requests.load(Relaxed) == 0
+    /// Which makes room first; `None`: not this one.
+    fn order(&self) -> Option<(u8, u64)> {
+        let phase = self.phase.load(Relaxed);
+        (phase != WORKING).then(|| (phase, self.since.load(Relaxed)))
     }
 }
 
@@ -169,21 +182,21 @@ struct Connection {
 struct Connections(Vec<Connection>);
 
 impl Connections {
-    /// Whether there is room for one more, by closing an idle one if need be.
+    /// Whether there is room for one more, by closing another if need be.
     fn make_room(&mut self, most: usize) -> bool {
         if self.0.len() < most {
             return true;
         }
         self.0.retain(|open| !open.task.is_finished());
-        self.0.len() < most || self.close_an_idle_one()
+        self.0.len() < most || self.close_one()
     }
 
-    /// Whether there was one.
-    fn close_an_idle_one(&mut self) -> bool {
+    /// Whether there was one to close.
+    fn close_one(&mut self) -> bool {
         let open = self.0.iter().enumerate();
-        let idle = open.filter(|(_, open)| open.activity.is_idle() && !open.task.is_finished());
-        let longest = idle.min_by_key(|(_, open)| open.activity.idle_since.load(Relaxed));
-        let Some((place, _)) = longest else {
+        let open = open.filter(|(_, open)| !open.task.is_finished());
+        let orders = open.filter_map(|(place, open)| Some((open.activity.order()?, place)));
+        let Some((_, place)) = orders.min() else {
             return false;
         };
         self.0.swap_remove(place).task.abort();
@@ -225,8 +238,8 @@ async fn converse(
         let body = Heard::new(&head.headers, body);
         let answering = router.clone().call(Request::from_parts(head, body));
         async move {
-            let _under_way = under_way;
-            answering.await
+            let response = answering.await;
+            response.map(|response| response.map(|body| Answer::new(body, under_way)))
         }
     });
     let connection = http1::Builder::new()
@@ -251,14 +264,94 @@ struct UnderWay(Arc<Activity>);
 
 impl UnderWay {
     fn begin(activity: &Arc<Activity>) -> Self {
-        activity.requests.fetch_add(1, Relaxed);
+        activity.enters(WORKING);
         Self(Arc::clone(activity))
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.falls_idle();
-        self.0.requests.fetch_sub(1, Relaxed);
+        self.0.enters(IDLE);
+    }
+}
+
+/// An answer's body. Its connection is busy until the body has been handed over as a whole.
+struct Answer {
+    body: Body,
+    _under_way: UnderWay,
+}
+
+impl Answer {
+    fn new(body: Body, under_way: UnderWay) -> Self {
+        under_way.0.enters(ANSWERING);
+        Self {
+            body,
+            _under_way: under_way,
+        }
+    }
+}
+
+impl hyper::body::Body for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connection() -> Connection {
+        Connection {
+            activity: Activity::new(),
+            task: tokio::spawn(std::future::pending()),
+        }
+    }
+
+    #[tokio::test]
+    async fn idle_ones_make_room_first_then_the_longest_answer_and_never_a_request_that_is_worked_on()
+     {
+        let all: Vec<_> = (0..5).map(|_| connection()).collect();
+        let at = |number: usize| Arc::clone(&all[number].activity);
+        let activities: Vec<_> = (0..5).map(at).collect();
+        let mut under_way: Vec<_> = activities.iter().map(UnderWay::begin).collect();
+        // The last one goes on being worked on; two answer, the later first; two are idle.
+        let _working = under_way.pop();
+        let idle = under_way.drain(..2).rev();
+        idle.for_each(drop);
+        let answers: Vec<_> = under_way
+            .into_iter()
+            .rev()
+            .map(|under_way| Answer::new(Body::empty(), under_way))
+            .collect();
+        let mut open = Connections(all);
+        let closed = |open: &Connections| {
+            let left =
+                |one: &Arc<Activity>| open.0.iter().any(|open| Arc::ptr_eq(&open.activity, one));
+            (0..5)
+                .filter(|number| !left(&activities[*number]))
+                .collect::<Vec<_>>()
+        };
+        for expected in [vec![1], vec![0, 1], vec![0, 1, 3], vec![0, 1, 2, 3]] {
+            assert!(open.make_room(1));
+            assert_eq!(closed(&open), expected);
+        }
+        assert!(!open.close_one());
+        drop(answers);
+        assert_eq!(activities[2].order().map(|(phase, _)| phase), Some(IDLE));
     }
 }

@@ -13,7 +13,7 @@ use crate::accounts::keys::{
     ApiKey, KeyGrant, KeyRing, KeyScope, KeyScopes, LiveKeyRing, StoredKey,
 };
 use crate::activity::{self, MemorySeconds, Store as Seconds, Tally};
-use crate::api::send::FirstAnswers;
+use crate::api::send::{FirstAnswers, Notes};
 use crate::api::{
     AnyOutbox, App, AppParts, PageDoor, Server, Store, Watches, listen, router, serve,
 };
@@ -130,7 +130,7 @@ impl Stage {
             meter: Arc::clone(&self.meter),
             broker: Arc::new(AnyOutbox::Embedded(self.queues.clone())),
             store: Store::Memory(self.records.clone()),
-            first_answers: FirstAnswers::Memory(std::sync::Mutex::default()),
+            first_answers: FirstAnswers::Memory(Notes::new(settings.api.idempotency_life)),
             lanes: Arc::new(Watches::new(self.sources())),
             page: PageDoor::of_dev(settings.api.listen, AccountId::parse(ACCOUNT)?),
             batches: super::batches::in_memory(settings, self.queues.clone(), self.records.clone()),

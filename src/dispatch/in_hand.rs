@@ -78,6 +78,11 @@ impl InHand {
         self.attempts > self.headers.attempts
     }
 
+    /// Whether frequency caps may count it although this worker has not asked about it.
+    pub fn may_be_counted(&self) -> bool {
+        self.attempts > 0 || self.headers.admitted_ms.is_some()
+    }
+
     /// The job as a message for its next round through a queue.
     pub fn requeue(&self, route: Route) -> Requeue {
         let headers = match route {
@@ -196,6 +201,17 @@ mod tests {
             job.job.head.enqueued_at = Some(stated.unwrap());
         }
         job
+    }
+
+    #[test]
+    fn caps_may_count_what_was_tried_or_admitted_by_an_api_server() {
+        let mut job = in_hand("a", "1");
+        assert!(!job.may_be_counted());
+        job.headers.admitted_ms = Some(NOW_MS);
+        assert!(job.may_be_counted());
+        job.headers.admitted_ms = None;
+        job.attempts = 1;
+        assert!(job.may_be_counted());
     }
 
     /// Seconds since the job says that it was queued; whether the ledger is asked, and whether it

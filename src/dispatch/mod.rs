@@ -30,7 +30,7 @@ mod slots;
 mod test_support;
 mod waiting;
 
-pub(crate) use dispatcher::job_request;
+pub(crate) use dispatcher::{facts_of_each, job_request};
 pub use fleet::{Fleet, FleetCarrier};
 pub use options::{PipelineOptions, PolicyOf};
 pub use pipeline::Pipeline;

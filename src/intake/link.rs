@@ -1,4 +1,4 @@
-//! One connection to publish on, with an outlet for each exchange.
+//! One connection to publish on, with an outlet for each exchange, or for each lane of one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use lanekeeper_client::wire::Late;
 use lapin::options::ConfirmSelectOptions;
-use lapin::types::ShortString;
 use lapin::{Channel, Connection};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -15,9 +14,9 @@ use crate::dispatch::ports::PublishError;
 
 use super::batch::{self, Judged};
 use super::connection::{self, explain};
-use super::outgoing::Outgoing;
+use super::outgoing::{Outgoing, Way};
 
-/// The most batches under way at once to one exchange; each has a channel to itself.
+/// The most batches under way at once by one way; each has a channel to itself.
 const CHANNELS: usize = 8;
 
 /// One connection to publish on.
@@ -25,12 +24,12 @@ pub(super) struct Link {
     connection: Connection,
     /// Channels in confirm mode with nothing outstanding.
     idle: Mutex<Vec<Channel>>,
-    outlets: Mutex<HashMap<ShortString, Arc<Outlet>>>,
+    outlets: Mutex<HashMap<Way, Arc<Outlet>>>,
 }
 
-/// The way to one exchange. One whose queue confirms nothing holds up no other.
+/// Where one way leads to. A queue that confirms nothing holds up no other.
 struct Outlet {
-    exchange: ShortString,
+    way: Way,
     free: Semaphore,
     overdue: Mutex<Overdue>,
 }
@@ -74,20 +73,20 @@ impl Link {
         connection::close(&self.connection, limit).await;
     }
 
-    /// Publishes what goes to one exchange, as a batch on a channel of its own.
+    /// Publishes what goes one way, as a batch on a channel of its own.
     ///
     /// # Errors
-    /// When none of it was handed to the client library.
+    /// When none of it was handed to the client library. All of these are certain.
     pub(super) async fn publish(
         self: &Arc<Self>,
-        exchange: ShortString,
+        way: Way,
         messages: Vec<Outgoing>,
         deadline: Instant,
     ) -> Result<Judged, PublishError> {
-        let outlet = self.outlet(exchange);
+        let outlet = self.outlet(way);
         self.check(&outlet)?;
         let Ok(Ok(_permit)) = timeout_at(deadline, outlet.free.acquire()).await else {
-            return Err(PublishError::TimedOut);
+            return Err(PublishError::NotTried);
         };
         // Again: those before it may not have been confirmed.
         self.check(&outlet)?;
@@ -101,11 +100,27 @@ impl Link {
         Ok(judged)
     }
 
-    fn outlet(&self, exchange: ShortString) -> Arc<Outlet> {
+    /// Whether something would be handed over there now.
+    ///
+    /// # Errors
+    /// Why not, for certain.
+    pub(super) fn takes(&self, way: &Way) -> Result<(), PublishError> {
+        if !self.is_connected() {
+            return Err(PublishError::Disconnected);
+        }
+        let outlet = lock(&self.outlets).get(way).cloned();
+        let is_overdue = outlet.is_some_and(|outlet| outlet.is_overdue());
+        if self.is_blocked() || is_overdue {
+            return Err(PublishError::NotTried);
+        }
+        Ok(())
+    }
+
+    fn outlet(&self, way: Way) -> Arc<Outlet> {
         let mut outlets = lock(&self.outlets);
         let outlet = outlets
-            .entry(exchange)
-            .or_insert_with_key(|exchange| Arc::new(Outlet::new(exchange.clone())));
+            .entry(way)
+            .or_insert_with_key(|way| Arc::new(Outlet::new(way.clone())));
         Arc::clone(outlet)
     }
 
@@ -113,7 +128,7 @@ impl Link {
     /// without anybody to wait for it.
     fn check(&self, outlet: &Outlet) -> Result<(), PublishError> {
         if self.is_blocked() || outlet.is_overdue() {
-            return Err(PublishError::TimedOut);
+            return Err(PublishError::NotTried);
         }
         Ok(())
     }
@@ -134,7 +149,11 @@ impl Link {
         let mut opening = Box::pin(async move { link.open_channel().await });
         match timeout_at(deadline, &mut opening).await {
             Ok(Ok(channel)) => Ok(channel),
-            Ok(Err(error)) => Err(PublishError::Broken(explain(&error))),
+            Ok(Err(error)) => {
+                let why = explain(&error);
+                tracing::warn!(why, "there is no channel to publish on");
+                Err(PublishError::NotTried)
+            }
             Err(_) => {
                 let (link, outlet) = (Arc::clone(self), Arc::clone(outlet));
                 outlet.fell_due(1, deadline);
@@ -145,7 +164,7 @@ impl Link {
                     }
                     outlet.settled();
                 });
-                Err(PublishError::TimedOut)
+                Err(PublishError::NotTried)
             }
         }
     }
@@ -186,9 +205,9 @@ impl Link {
 }
 
 impl Outlet {
-    fn new(exchange: ShortString) -> Self {
+    fn new(way: Way) -> Self {
         Self {
-            exchange,
+            way,
             free: Semaphore::new(CHANNELS),
             overdue: Mutex::default(),
         }
@@ -203,7 +222,7 @@ impl Outlet {
         overdue.count += count;
         if overdue.since.is_none() {
             overdue.since = Some(due);
-            tracing::warn!(exchange = %self.exchange, "the broker does not confirm: publishing there pauses until it does");
+            tracing::warn!(way = %self.way, "the broker does not confirm: publishing there pauses until it does");
         }
     }
 
@@ -212,7 +231,7 @@ impl Outlet {
         overdue.count -= 1;
         if overdue.count == 0 {
             overdue.since = None;
-            tracing::info!(exchange = %self.exchange, "nothing is overdue any more: publishing there goes on");
+            tracing::info!(way = %self.way, "nothing is overdue any more: publishing there goes on");
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Retry;
 use crate::dispatch::ports::{PublishError, Requeue};
-use crate::domain::Job;
+use crate::domain::{Job, Lane};
 use crate::telemetry::Telemetry;
 
 use super::connection::{self, Purpose};
@@ -18,7 +18,7 @@ use super::endpoint::Endpoint;
 use super::error::IntakeError;
 use super::names::Names;
 use super::options::AmqpOptions;
-use super::outgoing::Outgoing;
+use super::outgoing::{Outgoing, Way};
 use super::publisher::Publisher;
 use super::status::Status;
 use super::supervisor::CLOSE_LIMIT;
@@ -96,6 +96,21 @@ impl Outbox {
         let messages = jobs.into_iter();
         let messages = messages.map(|job| Outgoing::requeue(&self.names, job));
         self.publisher.publish(messages.collect()).await
+    }
+
+    /// Whether the broker would be handed what was admitted for a lane. The other lane's troubles
+    /// are none of this one's.
+    ///
+    /// # Errors
+    /// Why not: nothing published now would be stored, for certain.
+    pub fn takes_admitted(&self, lane: Lane) -> Result<(), PublishError> {
+        if !self.declared.load(Relaxed) {
+            return Err(PublishError::NotTried);
+        }
+        self.publisher.takes(&Way {
+            exchange: self.names.admitted(),
+            lane: Some(lane),
+        })
     }
 
     /// Whether the broker takes publishes, and what went wrong last if it does not.

@@ -9,8 +9,8 @@ use lanekeeper_client::wire::Message;
 use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 
-use crate::dispatch::ports::{DeadLetter, EventBatch, Requeue};
-use crate::domain::{Job, JobHead, JobHeaders, Payload};
+use crate::dispatch::ports::{DeadLetter, EventBatch, Requeue, Route};
+use crate::domain::{Job, JobHead, JobHeaders, Lane, Payload};
 
 use super::names::Names;
 
@@ -35,6 +35,9 @@ pub struct Outgoing {
     pub exchange: ShortString,
     /// The routing key.
     pub key: ShortString,
+    /// The lane by whose queue it goes, where an exchange leads to one for each lane and nothing
+    /// else tells them apart.
+    pub lane: Option<Lane>,
     /// Whether the broker must say so when no queue is bound there.
     pub mandatory: bool,
     /// To tell its return from others; a job's id where it is a job.
@@ -46,6 +49,24 @@ pub struct Outgoing {
     pub basis: BasicProperties,
     /// The body.
     pub body: Body,
+}
+
+/// A way to queues that nothing else's queues hold up.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Way {
+    /// The exchange; empty for the default one.
+    pub exchange: ShortString,
+    /// The lane, where the exchange leads to a queue for each.
+    pub lane: Option<Lane>,
+}
+
+impl std::fmt::Display for Way {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.lane {
+            Some(lane) => write!(f, "{}/{lane}", self.exchange),
+            None => f.write_str(self.exchange.as_str()),
+        }
+    }
 }
 
 /// A body, shared with whoever else holds the job or made for this message.
@@ -91,6 +112,7 @@ impl Outgoing {
                 || UNKNOWN_KEY.into(),
                 |head| Names::job_key(head.lane, &head.account),
             ),
+            lane: None,
             mandatory: true,
             message_id: head.map(|head| head.id.as_str().into()),
             headers: FieldTable::default(),
@@ -105,6 +127,7 @@ impl Outgoing {
         Self {
             exchange: names.way_back(job.lane, job.route),
             key: Names::job_key(job.lane, &job.account),
+            lane: (job.route == Route::Admitted).then_some(job.lane),
             mandatory: true,
             message_id: Some(job.id.as_str().into()),
             headers: job_headers(&job.headers),
@@ -124,6 +147,7 @@ impl Outgoing {
         Self {
             exchange: ShortString::default(),
             key: names.dead(),
+            lane: None,
             mandatory: true,
             message_id: None,
             headers,
@@ -146,6 +170,7 @@ impl Outgoing {
         Self {
             exchange: ShortString::default(),
             key: names.dead(),
+            lane: None,
             mandatory: true,
             message_id: received.message_id().clone(),
             headers,
@@ -160,11 +185,21 @@ impl Outgoing {
         Self {
             exchange: names.outcomes(),
             key: Names::outcome_key(batch.outcome, &batch.account),
+            lane: None,
             mandatory: false,
             message_id: None,
             headers: FieldTable::default(),
             basis: BasicProperties::default(),
             body: Body::Made(batch.body),
+        }
+    }
+
+    /// The way that it goes.
+    #[must_use]
+    pub fn way(&self) -> Way {
+        Way {
+            exchange: self.exchange.clone(),
+            lane: self.lane,
         }
     }
 

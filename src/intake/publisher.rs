@@ -16,7 +16,7 @@ use super::connection::{self, Purpose};
 use super::endpoint::Endpoint;
 use super::link::Link;
 use super::options::AmqpOptions;
-use super::outgoing::Outgoing;
+use super::outgoing::{Outgoing, Way};
 use super::parts::{self, Part};
 use super::status::Status;
 use super::supervisor::CLOSE_LIMIT;
@@ -69,14 +69,14 @@ impl Publisher {
     }
 
     /// Publishes messages, pipelined, and waits for their confirms until the deadline that the
-    /// options set. One result per message, in order. What goes to one exchange neither waits for
-    /// another nor fails with it.
+    /// options set. One result per message, in order. What goes one way neither waits for another
+    /// nor fails with it.
     pub async fn publish(&self, messages: Vec<Outgoing>) -> Vec<Result<(), PublishError>> {
         let count = messages.len();
         let results = match self.link() {
             None => vec![Err(PublishError::Disconnected); count],
             Some(link) => {
-                let parts = parts::by_exchange(messages).into_iter();
+                let parts = parts::by_way(messages).into_iter();
                 let publishing = parts.map(|part| self.publish_part(&link, part));
                 parts::in_order(join_all(publishing).await)
             }
@@ -88,6 +88,15 @@ impl Publisher {
         results
     }
 
+    /// Whether what goes that way would be handed to the broker now.
+    ///
+    /// # Errors
+    /// Why not, for certain.
+    pub(super) fn takes(&self, way: &Way) -> Result<(), PublishError> {
+        let link = self.link().ok_or(PublishError::Disconnected)?;
+        link.takes(way)
+    }
+
     /// The results of one part, with their messages' places.
     async fn publish_part(
         &self,
@@ -96,7 +105,7 @@ impl Publisher {
     ) -> (Vec<usize>, Vec<Result<(), PublishError>>) {
         let count = part.places.len();
         let deadline = Instant::now() + self.options.confirm_timeout;
-        let judged = link.publish(part.exchange.clone(), part.messages, deadline);
+        let judged = link.publish(part.way.clone(), part.messages, deadline);
         let judged = match judged.await {
             Ok(judged) => judged,
             Err(error) => return (part.places, vec![Err(error); count]),
@@ -106,7 +115,7 @@ impl Publisher {
             .iter()
             .filter_map(|result| result.as_ref().err());
         if let Some(error) = failed.clone().next() {
-            tracing::warn!(%error, exchange = %part.exchange, failed = failed.count(), of = count, "publishing failed; the originals are kept");
+            tracing::warn!(%error, way = %part.way, failed = failed.count(), of = count, "publishing failed; the originals are kept");
         }
         if judged.topology_is_missing {
             self.redeclare.notify_one();
@@ -132,16 +141,22 @@ impl Publisher {
         close: &CancellationToken,
     ) {
         let mut retry = Retry::capped(self.options.longest_pause);
+        // One by which not all ways confirm any more: it serves the others until there is another.
+        let mut worn: Option<Arc<Link>> = None;
         while !close.is_cancelled() {
             let connected = tokio::select! {
-                () = close.cancelled() => return,
+                () = close.cancelled() => break,
                 connected = connection::connect(endpoint, &self.options, self.purpose) => connected,
             };
             match connected {
                 Ok(connection) => {
                     let since = Instant::now();
-                    self.serve(Arc::new(Link::new(connection)), status, close)
-                        .await;
+                    let link = Arc::new(Link::new(connection));
+                    self.set_link(Some(Arc::clone(&link)));
+                    if let Some(worn) = worn.take() {
+                        self.retire(worn, close.clone());
+                    }
+                    worn = self.serve(link, status, close).await;
                     if since.elapsed() >= LASTING {
                         retry.reset();
                     }
@@ -156,26 +171,40 @@ impl Publisher {
                 () = sleep(retry.next_pause()) => {}
             }
         }
+        self.set_link(None);
+        if let Some(worn) = worn {
+            worn.close(CLOSE_LIMIT).await;
+        }
     }
 
-    async fn serve(&self, link: Arc<Link>, status: &Status, close: &CancellationToken) {
+    /// Serves by a link to its end; gives it back where it may go on for some ways.
+    async fn serve(
+        &self,
+        link: Arc<Link>,
+        status: &Status,
+        close: &CancellationToken,
+    ) -> Option<Arc<Link>> {
         tracing::info!("connected to publish");
-        self.set_link(Some(Arc::clone(&link)));
         let end = self.look_after(&link, status, close).await;
         status.publishing(false);
-        self.set_link(None);
         match end {
-            End::Closing => link.close(CLOSE_LIMIT).await,
+            End::Closing => {
+                self.set_link(None);
+                link.close(CLOSE_LIMIT).await;
+                None
+            }
             End::Lost => {
+                self.set_link(None);
                 status.failed("the connection to publish on was lost".to_owned());
                 tracing::warn!("the connection to publish on was lost");
+                None
             }
             End::Silent => {
                 status.failed("the broker does not confirm what is published".to_owned());
                 tracing::warn!(
                     "confirms are long overdue: publishing goes on over another connection"
                 );
-                self.retire(link, close.clone());
+                Some(link)
             }
         }
     }

@@ -22,7 +22,7 @@
 -- Returns count, milliseconds left of the window (0: none is open), the present time, one letter
 -- per job, and in order what some letters bring along:
 --   a admitted   p admitted, an earlier try ended without a known result
---   k an API server has admitted it before: when
+--   k an API server has admitted it before, be it in this very call: when
 --   c shed by another try's claim   d sent before: the "sent" claim
 --   f a cap is full: which of the job's caps, and when it has room again, in milliseconds since
 --     the Unix epoch
@@ -80,6 +80,10 @@ while ARGV[at] do
     if state == SENT then
       letter = 'd'
       extras[#extras + 1] = claim
+    elseif queues and key and taken[key] == door then
+      -- Only whoever queues it knows whether it is in a queue. So each of them queues it.
+      letter = 'k'
+      extras[#extras + 1] = now
     elseif (key and taken[key])
       or (state == SENDING
         and (queues or tonumber(string.match(claim, '^P(%d+):') or 0) > now)) then
@@ -101,7 +105,7 @@ while ARGV[at] do
       end
       if key then
         local place = #claims + 1
-        taken[key] = true
+        taken[key] = door
         claims[place] = key
         claim_values[place] = queues and claim_head or claim_head .. ARGV[at]
         claim_ends[place] = claim_end

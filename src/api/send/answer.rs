@@ -5,8 +5,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::desk::{No, refusal_of};
+use super::first_answers::FirstAnswer;
 use super::rate::Rate;
+use super::settled::No;
 use crate::api::error::{ApiError, Code};
 use crate::api::reply::Reply;
 use crate::domain::{Job, Lane, Limit, Outcome, Refusal};
@@ -38,17 +39,17 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// A message that was accepted at `at`, for the given lane.
+    /// A message that was accepted so.
     #[must_use]
-    pub fn of(job: &Job, lane: Lane, at: Timestamp) -> Self {
+    pub fn of(job: &Job, answer: FirstAnswer) -> Self {
         Self {
             message_id: job.head.id.to_string(),
             channel: job.channel.as_str(),
             to: job.to.to_string(),
             status: "queued",
-            traffic_lane: lane.as_str(),
-            created_at: format!("{at:.3}"),
-            waits_until: None,
+            traffic_lane: answer.lane.as_str(),
+            created_at: format!("{:.3}", answer.at),
+            waits_until: answer.waits_until.map(|until| format!("{until:.3}")),
         }
     }
 }
@@ -108,9 +109,13 @@ pub(super) fn error_of(no: No, job: &Job) -> ApiError {
             )
             .detail("queued", false)
         }
+        No::Unmetered => ApiError::unavailable(
+            "the message could not be counted; it is not queued: try again",
+        )
+        .detail("queued", false),
         No::Unknown => ApiError::unavailable(
-            "the broker has not confirmed in time; the message may yet be sent: repeat the request \
-             with the same Idempotency-Key",
+            "nobody has confirmed in time that the message is stored; it may yet be sent: repeat the \
+             request with the same Idempotency-Key",
         )
         .detail("queued", "unknown"),
     }
@@ -164,5 +169,13 @@ fn shed(limit: Limit, per_second: u32, lane: Lane) -> ApiError {
     match name {
         None => error.detail("traffic_lane", lane),
         Some(name) => error.detail("limit_type", name),
+    }
+}
+
+/// The refusal, if that is how it would have ended.
+const fn refusal_of(outcome: Outcome) -> Option<Refusal> {
+    match outcome {
+        Outcome::Refused(refusal) => Some(refusal),
+        _ => None,
     }
 }

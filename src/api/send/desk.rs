@@ -1,7 +1,5 @@
 //! The desk: takes one message from the gates over the meter to the broker.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,19 +7,17 @@ use jiff::Timestamp;
 
 use super::first_answers::FirstAnswers;
 use super::rate::Rate;
+use super::rounds::{Asked, Decision, decide, look_up};
+use super::settled::{Came, No, Settled, Taken};
 use crate::accounts::{AccountPolicy, Directory};
 use crate::api::gather::Gather;
 use crate::api::outbox::AnyOutbox;
 use crate::dispatch::job_request;
 use crate::dispatch::ports::{
-    AccountRequest, CapKey, Clock, Conclusion, Door, Due, Facts, Inquiry, JobRequest, Meter as _,
-    PublishError, Records as _, RecordsError, Requeue, Route, TryId, TryResult, WaitReason,
-    WaitingJob,
+    CapKey, Clock, Conclusion, Door, Due, Facts, JobRequest, Meter as _, PublishError,
+    Records as _, RecordsError, Requeue, Route, TryId, TryResult, WaitReason, WaitingJob,
 };
-use crate::domain::{
-    AccountId, Capped, Ceilings, Counter, Job, JobHeaders, Lane, Limit, Outcome, Refusal, Verdict,
-    recipient_key,
-};
+use crate::domain::{Capped, Job, JobHeaders, Lane, Limit, Verdict};
 use crate::gates::{Case, TurnedAway, turned_away};
 use crate::meter::AnyMeter;
 use crate::records::AnyRecords;
@@ -29,6 +25,7 @@ use crate::records::AnyRecords;
 /// Questions in one round at most, and rounds at one time.
 const LOOK_UPS: (usize, usize) = (256, 4);
 const DECISIONS: (usize, usize) = (256, 4);
+/// Of each lane.
 const PUBLISHES: (usize, usize) = (256, 8);
 
 /// What the desk works with.
@@ -52,87 +49,13 @@ pub struct Desk {
     directory: Arc<Directory>,
     records: Arc<AnyRecords>,
     meter: Arc<AnyMeter>,
+    outbox: Arc<AnyOutbox>,
     clock: Arc<dyn Clock>,
     first_answers: FirstAnswers,
     look_ups: Gather<(Arc<Job>, bool), Result<Facts, RecordsError>>,
-    decisions: Gather<Asked, Decision>,
-    publishes: Gather<Requeue, Result<(), PublishError>>,
-}
-
-/// A message was accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken {
-    /// It is in a queue.
-    Queued,
-    /// It is on its way already, or was sent.
-    Before,
-    /// It waits in the database.
-    Waits {
-        /// Why.
-        reason: WaitReason,
-        /// Until when, where that is known.
-        until: Option<Timestamp>,
-    },
-}
-
-/// A message was not accepted.
-#[derive(Debug, Clone, PartialEq)]
-pub enum No {
-    /// Nobody has configured the account, and such accounts are refused.
-    UnknownAccount,
-    /// The account is paused.
-    AccountPaused,
-    /// A gate says never.
-    Refused {
-        /// How it would have ended.
-        outcome: Outcome,
-        /// What exactly was wrong.
-        detail: Option<Cow<'static, str>>,
-        /// When the recipient's next message may pass.
-        next_allowed_at: Option<Timestamp>,
-    },
-    /// A frequency cap is used up.
-    Capped {
-        /// Which.
-        capped: Capped,
-        /// How many messages it allows.
-        limit: u32,
-        /// Within which time.
-        window: Duration,
-        /// When that was found, by the meter's clock.
-        at_ms: u64,
-    },
-    /// A ceiling is reached.
-    Shed {
-        /// Which.
-        limit: Limit,
-        /// How far it goes, in messages per second.
-        per_second: u32,
-    },
-    /// The database gives no answer. Nothing was queued.
-    Unrecorded(RecordsError),
-    /// The broker took nothing. Nothing was queued.
-    NotPublished(PublishError),
-    /// The broker has not said whether it took the message.
-    Unknown,
-}
-
-/// What became of a message, and the lane's ceiling, where it was looked at.
-pub type Settled = (Result<Taken, No>, Option<Rate>);
-
-/// A question to the meter: about a job, or only about the counter.
-struct Asked {
-    account: AccountId,
-    ceilings: Ceilings,
-    job: Option<JobRequest>,
-}
-
-/// Its answer.
-#[derive(Debug, Clone)]
-struct Decision {
-    verdict: Option<Verdict>,
-    counter: Counter,
-    at_ms: u64,
+    decisions: Gather<Asked, Option<Decision>>,
+    /// Of each lane: a lane whose queue confirms nothing holds up no other.
+    publishes: [Gather<Requeue, Result<(), PublishError>>; 2],
 }
 
 impl Desk {
@@ -150,21 +73,25 @@ impl Desk {
         let asked = Arc::clone(&records);
         let look_ups = Gather::new(LOOK_UPS.0, LOOK_UPS.1, move |jobs| {
             let records = Arc::clone(&asked);
-            async move { look_up(&records, &jobs).await }
+            async move { look_up(&*records, &jobs).await }
         });
         let deciding = Arc::clone(&meter);
         let decisions = Gather::new(DECISIONS.0, DECISIONS.1, move |asked| {
             let meter = Arc::clone(&deciding);
-            async move { decide(&meter, asked).await }
+            async move { decide(&*meter, asked).await }
         });
-        let publishes = Gather::new(PUBLISHES.0, PUBLISHES.1, move |jobs| {
+        let publishes = Lane::ALL.map(|_| {
             let outbox = Arc::clone(&outbox);
-            async move { outbox.publish(jobs).await }
+            Gather::new(PUBLISHES.0, PUBLISHES.1, move |jobs| {
+                let outbox = Arc::clone(&outbox);
+                async move { outbox.publish(jobs).await }
+            })
         });
         Self {
             directory,
             records,
             meter,
+            outbox,
             clock,
             first_answers,
             look_ups,
@@ -179,11 +106,11 @@ impl Desk {
         &self.first_answers
     }
 
-    /// Takes a message as far as it goes. `may_be_known`: its id may have been used before.
+    /// Takes a message as far as it goes.
     ///
     /// Once begun it must not be dropped half-way: a message that was admitted would be counted and
     /// not queued.
-    pub async fn send(&self, job: Arc<Job>, may_be_known: bool) -> Settled {
+    pub async fn send(&self, job: Arc<Job>, came: Came) -> Settled {
         if !self.directory.is_loaded() {
             // Until then it knows the policies of nobody.
             return (Err(No::Unrecorded(RecordsError::Unreachable)), None);
@@ -191,8 +118,8 @@ impl Desk {
         let Some(policy) = self.directory.policy(&job.head.account) else {
             return (Err(No::UnknownAccount), None);
         };
-        match self.pass_gates(&job, &policy, may_be_known).await {
-            Ok(None) => self.meter_and_queue(&job, &policy).await,
+        match self.pass_gates(&job, &policy, came.may_be_known()).await {
+            Ok(None) => self.meter_and_queue(&job, &policy, came).await,
             Ok(Some(taken)) => (Ok(taken), self.rate(&job, &policy).await),
             Err(no) => (Err(no), self.rate(&job, &policy).await),
         }
@@ -205,7 +132,7 @@ impl Desk {
             ceilings: policy.ceilings,
             job: None,
         };
-        let decision = self.decisions.ask(asked).await?;
+        let decision = self.decisions.ask(asked).await.flatten()?;
         Some(decision.rate(job.lane(), policy))
     }
 
@@ -222,7 +149,8 @@ impl Desk {
         policy: &AccountPolicy,
         may_be_known: bool,
     ) -> Result<Option<Taken>, No> {
-        let facts = self.look_ups.ask((Arc::clone(job), may_be_known)).await;
+        let question = (Arc::clone(job), may_be_known);
+        let facts = self.look_ups.ask(question).await;
         let facts = facts.unwrap_or(Err(RecordsError::Failed));
         let facts = facts.map_err(No::Unrecorded)?;
         let case = Case {
@@ -271,11 +199,16 @@ impl Desk {
             payload: job.payload.clone(),
         };
         let kept = self.records.keep(&[waiting]).await;
-        kept.map_err(No::Unrecorded)?;
+        kept.map_err(No::not_kept)?;
         Ok(Taken::Waits { reason, until })
     }
 
-    async fn meter_and_queue(&self, job: &Arc<Job>, policy: &AccountPolicy) -> Settled {
+    async fn meter_and_queue(&self, job: &Arc<Job>, policy: &AccountPolicy, came: Came) -> Settled {
+        // What could not be queued should not be counted first.
+        if let Err(error) = self.outbox.takes_admitted(job.lane()) {
+            let no = No::NotPublished(error).unless_it_came_before(came);
+            return (Err(no), self.rate(job, policy).await);
+        }
         let try_id = TryId(fastrand::u64(..));
         let request = job_request(job, policy, Door::Api, try_id, Duration::ZERO);
         let asked = Asked {
@@ -283,23 +216,28 @@ impl Desk {
             ceilings: policy.ceilings,
             job: Some(request.clone()),
         };
-        let Some(decision) = self.decisions.ask(asked).await else {
-            return (Err(No::Unknown), None);
+        let Some(decision) = self.decisions.ask(asked).await.flatten() else {
+            return (Err(No::Unmetered.unless_it_came_before(came)), None);
         };
         let rate = Some(decision.rate(job.lane(), policy));
         let done = match decision.verdict {
             Some(Verdict::Admitted { .. }) => {
                 let queued = self.queue(job, decision.at_ms).await;
-                if let Err(No::NotPublished(_)) = queued {
+                if let (Err(No::NotPublished(_)), Came::Once) = (&queued, came) {
                     self.give_up(job, try_id, &request).await;
                 }
-                queued
+                queued.map_err(|no| no.unless_it_came_before(came))
             }
-            Some(Verdict::AdmittedBefore { at_ms }) => self.queue(job, at_ms).await,
+            // Whoever admitted it may have queued it, whatever becomes of it here.
+            Some(Verdict::AdmittedBefore { at_ms }) => {
+                let queued = self.queue(job, at_ms).await;
+                queued.map_err(|no| no.unless_it_came_before(Came::Again))
+            }
+            // A worker has, or had, it in hand: it was in a queue.
             Some(Verdict::Duplicate(_) | Verdict::Shed(Limit::Claim)) => Ok(Taken::Before),
             Some(Verdict::Capped(capped)) => Err(capped_by(&request, capped, decision.at_ms)),
             Some(Verdict::Shed(limit)) => Err(shed_by(limit, job.lane(), policy, &request)),
-            None => Err(No::Unknown),
+            None => Err(No::Unmetered.unless_it_came_before(came)),
         };
         (done, rate)
     }
@@ -313,14 +251,19 @@ impl Desk {
             headers: headers(job, Some(at_ms)),
             payload: job.payload.clone(),
         };
-        match self.publishes.ask(requeue).await {
+        let publishes = &self.publishes[job.lane().index()];
+        match publishes.ask(requeue).await {
             Some(Ok(())) => Ok(Taken::Queued),
-            Some(Err(error)) if is_certain(&error) => Err(No::NotPublished(error)),
+            Some(Err(error)) if error.is_certain() => Err(No::NotPublished(error)),
             Some(Err(_)) | None => Err(No::Unknown),
         }
     }
 
-    /// It was admitted, and is surely in no queue: the next try with its id is a first one.
+    /// It was admitted, is surely in no queue, and nobody will ask for its id again: it gives up its
+    /// places in frequency caps.
+    ///
+    /// Not so a message with a key. Its claim stays, so that another request with the key queues it
+    /// without being counted: then its places have to stay too, or it would pass by its caps.
     async fn give_up(&self, job: &Job, try_id: TryId, request: &JobRequest) {
         let frees = request.caps.iter();
         let frees: Vec<CapKey> = frees.map(|cap| cap.key.clone()).collect();
@@ -338,21 +281,6 @@ impl Desk {
 impl std::fmt::Debug for Desk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Desk").finish_non_exhaustive()
-    }
-}
-
-impl Decision {
-    fn rate(&self, lane: Lane, policy: &AccountPolicy) -> Rate {
-        let limit = policy.ceilings.of_lane(lane);
-        Rate::of(lane, limit, self.counter, self.at_ms)
-    }
-}
-
-/// Whether the broker surely has not stored the message.
-const fn is_certain(error: &PublishError) -> bool {
-    match error {
-        PublishError::Disconnected | PublishError::Returned { .. } | PublishError::Refused => true,
-        PublishError::TimedOut | PublishError::Broken(_) => false,
     }
 }
 
@@ -388,84 +316,6 @@ fn shed_by(limit: Limit, lane: Lane, policy: &AccountPolicy, request: &JobReques
     }
 }
 
-async fn look_up(
-    records: &AnyRecords,
-    jobs: &[(Arc<Job>, bool)],
-) -> Vec<Result<Facts, RecordsError>> {
-    let inquiries: Vec<_> = jobs
-        .iter()
-        .map(|(job, may_be_known)| Inquiry {
-            account: &job.head.account,
-            id: &job.head.id,
-            channel: job.channel,
-            recipient: recipient_key(job.channel, &job.to),
-            campaign: job.head.campaign_id.as_deref(),
-            journey: job.head.journey_id.as_deref(),
-            batch: job.head.batch_id.as_deref(),
-            maybe_sent: *may_be_known,
-            // The first send may be from any day.
-            enqueued_ms: None,
-        })
-        .collect();
-    let one_by_one = inquiries.len() > 1;
-    match records.facts(&inquiries).await {
-        Ok(facts) => facts.into_iter().map(Ok).collect(),
-        // One that cannot be asked about must not take the others down with it.
-        Err(error) if error.may_be_the_questions() && one_by_one => {
-            let mut answers = Vec::with_capacity(inquiries.len());
-            for inquiry in inquiries {
-                let facts = records.facts(&[inquiry]).await;
-                answers.push(facts.map(|facts| facts.into_iter().next().unwrap_or_default()));
-            }
-            answers
-        }
-        Err(error) => vec![Err(error); inquiries.len()],
-    }
-}
-
-/// Asks about each account once, and tells each who asked.
-async fn decide(meter: &AnyMeter, asked: Vec<Asked>) -> Vec<Decision> {
-    let mut places: HashMap<AccountId, usize> = HashMap::new();
-    let mut requests: Vec<AccountRequest> = Vec::new();
-    let mut jobs = Vec::with_capacity(asked.len());
-    for Asked {
-        account,
-        ceilings,
-        job,
-    } in asked
-    {
-        let place = *places.entry(account.clone()).or_insert_with(|| {
-            requests.push(AccountRequest {
-                account,
-                ceilings,
-                jobs: Vec::new(),
-            });
-            requests.len() - 1
-        });
-        let number = job.map(|job| {
-            requests[place].jobs.push(job);
-            requests[place].jobs.len() - 1
-        });
-        jobs.push((place, number));
-    }
-    let answers = meter.admit(requests).await;
-    let decision = |(place, number): (usize, Option<usize>)| {
-        let answer = answers.get(place)?;
-        let verdict = number.and_then(|number| answer.verdicts.get(number).cloned());
-        Some(Decision {
-            verdict,
-            counter: answer.counter,
-            at_ms: answer.at_ms,
-        })
-    };
-    jobs.into_iter().filter_map(decision).collect()
-}
-
-/// How a refusal is told in words.
-#[must_use]
-pub(super) const fn refusal_of(outcome: Outcome) -> Option<Refusal> {
-    match outcome {
-        Outcome::Refused(refusal) => Some(refusal),
-        _ => None,
-    }
-}
+#[cfg(test)]
+#[path = "desk_tests.rs"]
+mod tests;

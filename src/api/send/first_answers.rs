@@ -6,8 +6,6 @@
 //! that the key is taken, and a server that dies in between leaves a note that keeps nobody from
 //! asking again.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,6 +13,7 @@ use sqlx::PgPool;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::notes::Notes;
 use crate::digest::Digest;
 use crate::dispatch::ports::RecordsError;
 use crate::domain::{AccountId, JobId, Lane};
@@ -27,6 +26,8 @@ pub struct FirstAnswer {
     pub lane: Lane,
     /// When it was accepted.
     pub at: Timestamp,
+    /// Until when it waits, if it does and that is known.
+    pub waits_until: Option<Timestamp>,
 }
 
 /// What is known of a request.
@@ -53,14 +54,7 @@ pub enum FirstAnswers {
         life: Duration,
     },
     /// In this process.
-    Memory(Mutex<HashMap<(AccountId, JobId), Note>>),
-}
-
-/// A request in memory.
-#[derive(Debug, Clone)]
-pub struct Note {
-    digest: Digest,
-    answer: Option<FirstAnswer>,
+    Memory(Notes),
 }
 
 impl FirstAnswers {
@@ -82,19 +76,7 @@ impl FirstAnswers {
                 };
                 database.ask(asking).await
             }
-            Self::Memory(notes) => {
-                let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-                let key = (account.clone(), id.clone());
-                let Some(note) = notes.get(&key) else {
-                    let note = Note {
-                        digest,
-                        answer: None,
-                    };
-                    notes.insert(key, note);
-                    return Ok(Known::New);
-                };
-                Ok(known(note.digest == digest, note.answer))
-            }
+            Self::Memory(notes) => Ok(notes.begin(account, id, digest, Instant::now())),
         }
     }
 
@@ -114,11 +96,7 @@ impl FirstAnswers {
                 };
                 database.ask(asking).await
             }
-            Self::Memory(notes) => {
-                let notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-                let note = notes.get(&(account.clone(), id.clone()));
-                Ok(note.and_then(|note| note.answer))
-            }
+            Self::Memory(notes) => Ok(notes.find(account, id)),
         }
     }
 
@@ -142,12 +120,7 @@ impl FirstAnswers {
                 database.ask(asking).await
             }
             Self::Memory(notes) => {
-                let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-                let note = Note {
-                    digest,
-                    answer: Some(answer),
-                };
-                notes.insert((account.clone(), id.clone()), note);
+                notes.answered(account, id, digest, answer);
                 Ok(())
             }
         }
@@ -172,21 +145,20 @@ impl FirstAnswers {
                 database.ask(asking).await
             }
             Self::Memory(notes) => {
-                let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-                let key = (account.clone(), id.clone());
-                if notes.get(&key).is_some_and(|note| note.answer.is_none()) {
-                    notes.remove(&key);
-                }
+                notes.forget(account, id);
                 Ok(())
             }
         }
     }
 }
 
-const fn known(is_same: bool, answer: Option<FirstAnswer>) -> Known {
+/// `is_new` may be wrong of a request that came in the same microsecond as the first with its key, and
+/// decides last for that reason.
+pub(super) const fn known(is_same: bool, is_new: bool, answer: Option<FirstAnswer>) -> Known {
     match (is_same, answer) {
         (false, _) => Known::Other,
         (true, Some(answer)) => Known::Answered(answer),
+        (true, None) if is_new => Known::New,
         (true, None) => Known::Begun,
     }
 }
@@ -209,27 +181,32 @@ async fn note(
                    THEN NULL ELSE known.lane END,
                accepted_at = CASE WHEN known.noted_at < now() - make_interval(secs => $4)
                    THEN NULL ELSE known.accepted_at END,
+               waits_until = CASE WHEN known.noted_at < now() - make_interval(secs => $4)
+                   THEN NULL ELSE known.waits_until END,
                noted_at = CASE WHEN known.noted_at < now() - make_interval(secs => $4)
                    THEN now() ELSE known.noted_at END
            RETURNING digest = $3 AS "is_same!", noted_at = now() AS "is_new!", lane,
-               (extract(epoch FROM accepted_at) * 1000)::bigint AS accepted_ms"#,
+               (extract(epoch FROM accepted_at) * 1000)::bigint AS accepted_ms,
+               (extract(epoch FROM waits_until) * 1000)::bigint AS waits_ms"#,
         account.as_str(),
         id.as_str(),
         digest.as_bytes(),
         life,
     );
     let row = row.fetch_one(connection).await?;
-    if row.is_new {
-        return Ok(Known::New);
-    }
-    let answer = first_answer(row.lane.as_deref(), row.accepted_ms);
-    Ok(known(row.is_same, answer))
+    let answer = first_answer(row.lane.as_deref(), row.accepted_ms, row.waits_ms);
+    Ok(known(row.is_same, row.is_new, answer))
 }
 
-fn first_answer(lane: Option<&str>, accepted_ms: Option<i64>) -> Option<FirstAnswer> {
+fn first_answer(
+    lane: Option<&str>,
+    accepted_ms: Option<i64>,
+    waits_ms: Option<i64>,
+) -> Option<FirstAnswer> {
     Some(FirstAnswer {
         lane: Lane::parse(lane?)?,
         at: Timestamp::from_millisecond(accepted_ms?).ok()?,
+        waits_until: waits_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok()),
     })
 }
 
@@ -239,13 +216,14 @@ async fn answer_of(
     id: &JobId,
 ) -> sqlx::Result<Option<FirstAnswer>> {
     let row = sqlx::query!(
-        "SELECT lane, (extract(epoch FROM accepted_at) * 1000)::bigint AS accepted_ms
+        "SELECT lane, (extract(epoch FROM accepted_at) * 1000)::bigint AS accepted_ms,
+             (extract(epoch FROM waits_until) * 1000)::bigint AS waits_ms
          FROM first_answers WHERE account_id = $1 AND message_id = $2",
         account.as_str(),
         id.as_str(),
     );
     let row = row.fetch_optional(connection).await?;
-    Ok(row.and_then(|row| first_answer(row.lane.as_deref(), row.accepted_ms)))
+    Ok(row.and_then(|row| first_answer(row.lane.as_deref(), row.accepted_ms, row.waits_ms)))
 }
 
 async fn write(
@@ -256,16 +234,20 @@ async fn write(
     answer: FirstAnswer,
 ) -> sqlx::Result<()> {
     let written = sqlx::query!(
-        "INSERT INTO first_answers AS known (account_id, message_id, digest, lane, accepted_at)
-         VALUES ($1, $2, $3, $4, to_timestamp($5::bigint / 1000.0))
+        "INSERT INTO first_answers AS known
+             (account_id, message_id, digest, lane, accepted_at, waits_until)
+         VALUES ($1, $2, $3, $4, to_timestamp($5::bigint / 1000.0), to_timestamp($6::bigint / 1000.0))
          ON CONFLICT (account_id, message_id) DO UPDATE SET
              lane = coalesce(known.lane, excluded.lane),
-             accepted_at = coalesce(known.accepted_at, excluded.accepted_at)",
+             accepted_at = coalesce(known.accepted_at, excluded.accepted_at),
+             waits_until = CASE WHEN known.accepted_at IS NULL
+                 THEN excluded.waits_until ELSE known.waits_until END",
         account.as_str(),
         id.as_str(),
         digest.as_bytes(),
         answer.lane.as_str(),
         answer.at.as_millisecond(),
+        answer.waits_until.map(Timestamp::as_millisecond),
     );
     written.execute(connection).await.map(drop)
 }

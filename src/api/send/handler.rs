@@ -10,10 +10,10 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::answer::{Accepted, error_of, with_rate};
-use super::desk::{No, Settled, Taken};
 use super::first_answers::{FirstAnswer, FirstAnswers, Known};
 use super::key::{IdempotencyKey, derived_id, random_id};
 use super::request::{Given, Message, MessageRequest};
+use super::settled::{Came, No, Settled, Taken};
 use crate::accounts::keys::KeyScope;
 use crate::activity::Count;
 use crate::api::app::App;
@@ -109,13 +109,16 @@ pub async fn send_message(
         default_region: app.default_region,
     };
     let job: Arc<Job> = message.job(&id, given)?.into();
+    let in_time = message.in_time(&job, given.now);
     if is_dry {
+        in_time?;
         let view = dry_run(&app, &job).await?;
         return Ok(Reply::ok(view).into_response());
     }
     let digest = key.map(|_| message.digest());
     // Whoever asks may go away; what is begun goes on to its end.
-    let sending = app.tasks.spawn(send(Arc::clone(&app), job, digest));
+    let sending = send(Arc::clone(&app), job, digest, in_time);
+    let sending = app.tasks.spawn(sending);
     sending.await.map_err(|error| {
         tracing::error!(%error, "sending has broken down");
         ApiError::new(Code::InternalError, "something is wrong in here")
@@ -149,39 +152,58 @@ pub enum ChannelName {
     Voice,
 }
 
-async fn send(app: Arc<App>, job: Arc<Job>, digest: Option<Digest>) -> Response {
+/// `in_time`: whether it can still be sent, as far as its own end goes. One that was accepted before
+/// its end is told so again after it.
+async fn send(
+    app: Arc<App>,
+    job: Arc<Job>,
+    digest: Option<Digest>,
+    in_time: ApiResult<()>,
+) -> Response {
     let Some(digest) = digest else {
-        let (settled, rate) = take(&app, &job, false).await;
+        if let Err(error) = in_time {
+            return error.into_response();
+        }
+        let (settled, rate) = take(&app, &job, Came::Once).await;
         return with_rate(told(&app, settled, &job, app.clock.now()), rate);
     };
-    match app
-        .desk
-        .first_answers()
-        .begin(&job.head.account, &job.head.id, digest)
-        .await
-    {
-        Ok(Known::New) => send_keyed(&app, &job, digest, true).await,
-        Ok(Known::Begun) => send_keyed(&app, &job, digest, false).await,
-        Ok(Known::Answered(first)) => {
-            let rate = app.desk.rate_of(&job).await;
-            let again = Accepted::of(&job, first.lane, first.at);
-            let mut response = with_rate(Ok(again), rate);
-            let replayed = HeaderValue::from_static("true");
-            response.headers_mut().insert(&REPLAYED, replayed);
-            response
-        }
+    let first_answers = app.desk.first_answers();
+    let head = &job.head;
+    let came = match first_answers.begin(&head.account, &head.id, digest).await {
+        Ok(Known::New) => Came::First,
+        Ok(Known::Begun) => Came::Again,
+        Ok(Known::Answered(first)) => return replayed(&app, &job, first).await,
         Ok(Known::Other) => {
             let message = "this Idempotency-Key came with another body before";
             let error = ApiError::new(Code::IdempotencyKeyReused, message);
-            with_rate(Err(error), app.desk.rate_of(&job).await)
+            return with_rate(Err(error), app.desk.rate_of(&job).await);
         }
-        Err(error) => with_rate(Err(error.into()), None),
+        Err(error) => return with_rate(Err(error.into()), None),
+    };
+    match in_time {
+        Ok(()) => send_keyed(&app, &job, digest, came).await,
+        // What became of the request that came before, nobody knows.
+        Err(error) if came == Came::Again => error.detail("queued", "unknown").into_response(),
+        Err(error) => {
+            forget(first_answers, &job).await;
+            error.into_response()
+        }
     }
 }
 
+/// The first answer again.
+async fn replayed(app: &App, job: &Job, first: FirstAnswer) -> Response {
+    let rate = app.desk.rate_of(job).await;
+    let again = Accepted::of(job, first);
+    let mut response = with_rate(Ok(again), rate);
+    let replayed = HeaderValue::from_static("true");
+    response.headers_mut().insert(&REPLAYED, replayed);
+    response
+}
+
 /// Takes a message as far as it goes, and counts it for those who watch its account.
-async fn take(app: &App, job: &Arc<Job>, may_be_known: bool) -> Settled {
-    let (settled, rate) = app.desk.send(Arc::clone(job), may_be_known).await;
+async fn take(app: &App, job: &Arc<Job>, came: Came) -> Settled {
+    let (settled, rate) = app.desk.send(Arc::clone(job), came).await;
     if let Some(what) = counted(&settled) {
         let tally = app.telemetry.tally();
         tally.add(&job.head.account, job.lane(), what, 1);
@@ -197,31 +219,42 @@ fn counted(settled: &Result<Taken, No>) -> Option<Count> {
         Err(No::Refused { outcome, .. }) => Count::of_end(*outcome),
         Err(No::UnknownAccount | No::AccountPaused | No::Capped { .. }) => Some(Count::Refused),
         Ok(Taken::Queued | Taken::Before)
-        | Err(No::Unrecorded(_) | No::NotPublished(_) | No::Unknown) => None,
+        | Err(No::Unrecorded(_) | No::NotPublished(_) | No::Unmetered | No::Unknown) => None,
     }
 }
 
 /// Only an acceptance is kept as the first answer: all else has had no effect, so that asking again
 /// tells what holds by then.
-async fn send_keyed(app: &App, job: &Arc<Job>, digest: Digest, is_first: bool) -> Response {
-    let (settled, rate) = take(app, job, true).await;
+async fn send_keyed(app: &App, job: &Arc<Job>, digest: Digest, came: Came) -> Response {
+    let (settled, rate) = take(app, job, came).await;
     let now = app.clock.now();
     let first_answers = app.desk.first_answers();
     match &settled {
-        Ok(_) => note_answer(first_answers, job, digest, now).await,
+        Ok(taken) => {
+            let answer = first_answer(job, taken, now);
+            note_answer(first_answers, job, digest, answer).await;
+        }
         Err(No::Unknown) => {}
-        Err(_) if is_first => forget(first_answers, job).await,
+        Err(_) if came == Came::First => forget(first_answers, job).await,
         Err(_) => {}
     }
     with_rate(told(app, settled, job, now), rate)
 }
 
-/// Without the note a repeated request is known by its claim or its row in the ledger.
-async fn note_answer(first_answers: &FirstAnswers, job: &Job, digest: Digest, at: Timestamp) {
-    let answer = FirstAnswer {
+fn first_answer(job: &Job, taken: &Taken, at: Timestamp) -> FirstAnswer {
+    let waits_until = match taken {
+        Taken::Waits { until, .. } => *until,
+        Taken::Queued | Taken::Before => None,
+    };
+    FirstAnswer {
         lane: job.lane(),
         at,
-    };
+        waits_until,
+    }
+}
+
+/// Without the note a repeated request is known by its claim or its row in the ledger.
+async fn note_answer(first_answers: &FirstAnswers, job: &Job, digest: Digest, answer: FirstAnswer) {
     let head = &job.head;
     let noted = first_answers.answered(&head.account, &head.id, digest, answer);
     if let Err(error) = noted.await {
@@ -238,11 +271,7 @@ async fn forget(first_answers: &FirstAnswers, job: &Job) {
 
 fn told(app: &App, settled: Result<Taken, No>, job: &Job, now: Timestamp) -> ApiResult<Accepted> {
     let taken = settled.map_err(|no| with_quiet_hours(app, error_of(no, job), job, now))?;
-    let mut accepted = Accepted::of(job, job.lane(), now);
-    if let Taken::Waits { until, .. } = taken {
-        accepted.waits_until = until.map(|until| format!("{until:.3}"));
-    }
-    Ok(accepted)
+    Ok(Accepted::of(job, first_answer(job, &taken, now)))
 }
 
 /// Whose clock decided, and by which hours.

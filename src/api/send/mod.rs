@@ -9,11 +9,15 @@ mod desk;
 mod first_answers;
 mod handler;
 mod key;
+mod notes;
 mod rate;
 mod request;
+mod rounds;
+mod settled;
 
 pub use answer::Accepted;
 pub use desk::{Desk, DeskParts};
 pub use first_answers::{FirstAnswers, forget_old};
 pub use handler::*;
+pub use notes::Notes;
 pub use request::{Given, Message, MessageRequest};

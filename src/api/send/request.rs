@@ -18,7 +18,7 @@ use crate::api::body::{broken_json, text, too_large};
 use crate::api::error::{ApiError, ApiResult, Code};
 use crate::digest::Digest;
 use crate::domain::{
-    AccountId, Channel, Decoded, Field, Job, JobId, Lane, Origin, Priority, Region,
+    AccountId, Channel, Decoded, Field, Job, JobId, Lane, Origin, Payload, Priority, Region,
 };
 use crate::intake::decode::{Decoding, MAX_PAYLOAD, decode};
 
@@ -168,10 +168,7 @@ impl<'a> Message<'a> {
         let sorted: Map<String, Value> = self
             .0
             .iter()
-            .filter_map(|(field, value)| {
-                let value: Value = serde_json::from_str(value.get()).ok()?;
-                Some((field.as_str().to_owned(), value))
-            })
+            .map(|(field, value)| (field.as_str().to_owned(), compared(value.get())))
             .filter(|(_, value)| !value.is_null())
             .collect();
         Digest::of(Value::Object(sorted).to_string().as_bytes())
@@ -189,12 +186,9 @@ impl<'a> Message<'a> {
             let expected = "expected a text, or an object in `content`";
             return Err(ApiError::validation("body", None, expected));
         }
-        let payload = self.payload(id, given);
-        if payload.len() > MAX_PAYLOAD {
-            return Err(too_large(MAX_PAYLOAD));
-        }
+        let payload = within_limit(self.payload(id, given, &[]))?;
         let Decoding { decoded, hints } = decode(payload, given.default_region);
-        let job = match decoded {
+        let mut job = match decoded {
             Decoded::Job(job) => job,
             Decoded::Invalid { field, detail, .. } => {
                 return Err(self.invalid(field, detail, given.channel));
@@ -206,15 +200,46 @@ impl<'a> Message<'a> {
         if let Some(field) = hints.fields().next() {
             return Err(self.unrecognised(field));
         }
-        if job.is_expired(given.now) {
-            let expected = "expected an instant in the future";
-            return Err(self.wrong(Field::ExpiresAt, expected));
+        let numbers = self.numbers_as_read(&job);
+        if !numbers.is_empty() {
+            job.payload = Payload::new(within_limit(self.payload(id, given, &numbers))?);
         }
         Ok(job)
     }
 
-    /// The message as a worker reads it.
-    fn payload(&self, id: &JobId, given: Given<'_>) -> Bytes {
+    /// Whether it is not worthless yet.
+    ///
+    /// # Errors
+    /// When it is at `now`.
+    pub fn in_time(&self, job: &Job, now: Timestamp) -> ApiResult<()> {
+        if job.is_expired(now) {
+            let expected = "expected an instant in the future";
+            return Err(self.wrong(Field::ExpiresAt, expected));
+        }
+        Ok(())
+    }
+
+    /// Recipient and sender, where they are written in another form than they were read in: how they
+    /// are read depends on the settings, and workers may have others.
+    fn numbers_as_read(&self, job: &Job) -> Vec<(Field, String)> {
+        let read = [
+            (Field::To, Some(&*job.to)),
+            (Field::From, job.from.as_deref()),
+        ];
+        let written = |field, read: &str| -> bool {
+            let value = self.value(field).map(RawValue::get);
+            let value = value.and_then(|value| serde_json::from_str::<String>(value).ok());
+            value.is_none_or(|value| value == read)
+        };
+        read.into_iter()
+            .filter_map(|(field, read)| Some((field, read?)))
+            .filter(|(field, read)| !written(*field, read))
+            .map(|(field, read)| (field, Value::from(read).to_string()))
+            .collect()
+    }
+
+    /// The message as a worker reads it, with other values for some fields.
+    fn payload(&self, id: &JobId, given: Given<'_>, instead: &[(Field, String)]) -> Bytes {
         let mut json = format!(
             r#"{{"id":"{id}","account_id":"{}","channel":"{}","origin":"{}","enqueued_at":"{:.3}""#,
             given.account,
@@ -226,7 +251,8 @@ impl<'a> Message<'a> {
             json.push_str(",\"");
             json.push_str(field.as_str());
             json.push_str("\":");
-            json.push_str(value.get());
+            let other = instead.iter().find(|(other, _)| other == field);
+            json.push_str(other.map_or(value.get(), |(_, other)| other));
         }
         json.push('}');
         json.into()
@@ -281,10 +307,20 @@ impl<'a> Message<'a> {
     }
 }
 
+fn within_limit(payload: Bytes) -> ApiResult<Bytes> {
+    if payload.len() > MAX_PAYLOAD {
+        return Err(too_large(MAX_PAYLOAD));
+    }
+    Ok(payload)
+}
+
+/// The longest name, in bytes, that may be a misspelt one: comparing long ones takes long.
+const LONGEST_MISSPELT: usize = 32;
+
 fn unknown_field(name: &str) -> ApiError {
     let known = FIELDS.map(Field::as_str);
-    let nearest = known
-        .iter()
+    let compared = known.iter().filter(|_| name.len() <= LONGEST_MISSPELT);
+    let nearest = compared
         .map(|known| (strsim::damerau_levenshtein(known, name), *known))
         .min()
         .filter(|(distance, _)| *distance <= 2);
@@ -321,6 +357,28 @@ impl<'de> Visitor<'de> for EntriesVisitor {
         }
         Ok(Entries(entries))
     }
+}
+
+/// A field's value as it is compared. What is too deep or too large to be read, or would not be the same
+/// when it is written again, counts as it is written.
+fn compared(written: &str) -> Value {
+    match serde_json::from_str(written) {
+        Ok(read @ Value::String(_)) => read,
+        Ok(read) if is_whole(written, &read) => read,
+        _ => Value::String(written.to_owned()),
+    }
+}
+
+/// Whether nothing was rounded or left out in reading: a number of too many digits, a name that is there
+/// twice. Only the order of names and the blanks between them may be others.
+fn is_whole(written: &str, read: &Value) -> bool {
+    let characters = |text: &str| {
+        let mut counts = [0_u32; 256];
+        let bytes = text.bytes().filter(|byte| !byte.is_ascii_whitespace());
+        bytes.for_each(|byte| counts[usize::from(byte)] += 1);
+        counts
+    };
+    characters(written) == characters(&read.to_string())
 }
 
 #[cfg(test)]

@@ -106,11 +106,6 @@ fn every_wrong_field_is_named() {
             "not_before",
         ),
         (
-            r#"{"to":"+447700900123","body":"x","expires_at":"2025-12-31T23:59:59Z"}"#,
-            Code::ValidationError,
-            "expires_at",
-        ),
-        (
             r#"{"to":"+447700900123","body":"x","prority":"low"}"#,
             Code::ValidationError,
             "prority",
@@ -183,6 +178,72 @@ fn a_misspelt_field_gets_the_nearest_one() {
         error.message().contains("did you mean service_id?"),
         "{error:?}"
     );
+}
+
+/// Comparing it with the known names would take a minute.
+#[test]
+fn a_name_that_is_no_misspelling_is_not_compared() {
+    let name = "sevice_id".repeat(20_000);
+    let error = job(&format!(r#"{{"to":"+447700900123","{name}":1}}"#)).unwrap_err();
+    assert!(error.message().len() < 500, "{}", error.message().len());
+    assert!(!error.message().contains("did you mean"));
+}
+
+#[test]
+fn a_message_is_worthless_from_its_end_on() {
+    let body = r#"{"to":"+447700900123","body":"x","expires_at":"2026-01-01T00:00:00Z"}"#;
+    let message = Message::read(body.as_bytes()).unwrap();
+    // It can be read all the same: a request that is repeated is known again.
+    let job = job(body).unwrap();
+    let end: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    let before = end - jiff::SignedDuration::from_millis(1);
+    assert!(message.in_time(&job, before).is_ok());
+    let error = message.in_time(&job, end).unwrap_err();
+    assert_eq!(error.code(), Code::ValidationError);
+    assert_eq!(error.details()["field"], "expires_at");
+}
+
+#[test]
+fn workers_need_not_know_the_country_of_a_number() {
+    let account = AccountId::parse("acme").unwrap();
+    let id = JobId::parse("msg_1").unwrap();
+    let in_britain = Given {
+        default_region: Region::parse("GB"),
+        ..given(&account)
+    };
+    let body = r#"{"to":"07700 900123","from":"07700 900456","body":"x"}"#;
+    let message = Message::read(body.as_bytes()).unwrap();
+    let job = message.job(&id, in_britain).unwrap();
+    assert_eq!(&*job.to, "+447700900123");
+    let again = decode(job.payload.to_bytes(), None).decoded;
+    assert_eq!(again, Decoded::Job(job));
+}
+
+#[test]
+fn what_cannot_be_read_makes_another_request_too() {
+    let digest = |content: &str| {
+        let body = format!(r#"{{"to":"+1","content":{content}}}"#);
+        Message::read(body.as_bytes()).unwrap().digest()
+    };
+    let deep = |inside: &str| format!("{}{inside}{}", "[".repeat(150), "]".repeat(150));
+    assert_ne!(digest(&deep("1")), digest(&deep("2")));
+    assert_ne!(digest("{\"a\":1e400}"), digest("{\"a\":2e400}"));
+    assert_eq!(digest(&deep("1")), digest(&deep("1")));
+    // Read as numbers and names these would be the same.
+    for (one, other) in [
+        (
+            r#"{"n":1234567890123456789012345}"#,
+            r#"{"n":1234567890123456789012346}"#,
+        ),
+        (r#"{"n":0.1}"#, r#"{"n":0.10000000000000000001}"#),
+        (
+            r#"{"n":0.30000000000000004}"#,
+            r#"{"n":0.30000000000000003}"#,
+        ),
+        (r#"{"a":1,"a":2}"#, r#"{"a":2}"#),
+    ] {
+        assert_ne!(digest(one), digest(other), "{one}");
+    }
 }
 
 #[test]

@@ -95,29 +95,11 @@ impl<M: Meter, K: Clock, R: Records> Desk<M, K, R> {
             .iter()
             .map(|one| one.in_hand.inquiry(now, self.claim_life))
             .collect();
-        self.ask_records(&inquiries).await
-    }
-
-    /// Asks, and where one of the jobs cannot be asked about, in halves until it is found: it must
-    /// not keep all others from being sent.
-    async fn ask_records(&self, inquiries: &[Inquiry<'_>]) -> Result<Vec<Known>, RecordsError> {
-        let mut known = Vec::with_capacity(inquiries.len());
-        let mut parts = vec![inquiries];
-        while let Some(part) = parts.pop() {
-            match self.records.facts(part).await {
-                Ok(facts) if facts.len() == part.len() => {
-                    known.extend(facts.into_iter().map(Known::Facts));
-                }
-                Ok(_) => return Err(RecordsError::Failed),
-                Err(RecordsError::Unfit) if part.len() > 1 => {
-                    let (first, second) = part.split_at(part.len() / 2);
-                    parts.extend([second, first]);
-                }
-                Err(RecordsError::Unfit) => known.push(Known::Unaskable),
-                Err(why) => return Err(why),
-            }
-        }
-        Ok(known)
+        let known = facts_of_each(&*self.records, &inquiries).await?;
+        let known = known.into_iter();
+        Ok(known
+            .map(|facts| facts.map_or(Known::Unaskable, Known::Facts))
+            .collect())
     }
 
     fn gate(&self, asked: Vec<Asked>, known: &[Known]) -> Gated {
@@ -145,6 +127,32 @@ impl<M: Meter, K: Clock, R: Records> Desk<M, K, R> {
         }
         gated
     }
+}
+
+/// What is known of each job, asked in one go, and where one of them cannot be asked about, in halves
+/// until it is found: it must not keep all others from being sent. `None` stands for that one.
+///
+/// # Errors
+/// When the records do not answer; then nothing more is asked.
+pub(crate) async fn facts_of_each<R: Records>(
+    records: &R,
+    inquiries: &[Inquiry<'_>],
+) -> Result<Vec<Option<Facts>>, RecordsError> {
+    let mut known = Vec::with_capacity(inquiries.len());
+    let mut parts = vec![inquiries];
+    while let Some(part) = parts.pop() {
+        match records.facts(part).await {
+            Ok(facts) if facts.len() == part.len() => known.extend(facts.into_iter().map(Some)),
+            Ok(_) => return Err(RecordsError::Failed),
+            Err(RecordsError::Unfit) if part.len() > 1 => {
+                let (first, second) = part.split_at(part.len() / 2);
+                parts.extend([second, first]);
+            }
+            Err(RecordsError::Unfit) => known.push(None),
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(known)
 }
 
 /// What the meter is asked, by account, and the tries in the same order.

@@ -42,7 +42,7 @@ use crate::domain::{AccountId, Lane, Outcome};
 use crate::gates::TurnedAway;
 use crate::telemetry::Telemetry;
 use ask::caps_of;
-pub(crate) use ask::job_request;
+pub(crate) use ask::{facts_of_each, job_request};
 use lanes::Lanes;
 
 /// How long after the broker would not take a job back its fate is decided anew.
@@ -285,10 +285,10 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
         self.settle_as(in_hand, Unsent::of(outcome));
     }
 
-    /// A job ends unsent. One that was tried before may be counted by frequency caps: these are
-    /// told first.
+    /// A job ends unsent. One that was tried before, or that an API server has admitted, may be
+    /// counted by frequency caps: these are told first.
     fn settle_as(&mut self, mut in_hand: InHand, end: Unsent) {
-        if in_hand.attempts > 0 && in_hand.caps.is_empty() {
+        if in_hand.may_be_counted() && in_hand.caps.is_empty() {
             let policy = (self.options.policy)(in_hand.account());
             let caps = policy.map(|policy| caps_of(&in_hand.job, &policy));
             let caps = caps.into_iter().flatten();

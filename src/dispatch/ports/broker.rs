@@ -97,7 +97,10 @@ pub enum PublishError {
     /// There is no connection to publish on just now.
     #[error("there is no connection to the broker")]
     Disconnected,
-    /// The broker has not confirmed in time.
+    /// The broker takes no publishes just now, as under an alarm: nothing was handed to it.
+    #[error("the broker takes no messages just now")]
+    NotTried,
+    /// The broker has not confirmed in time. It may yet store the message.
     #[error("the broker did not confirm in time")]
     TimedOut,
     /// No queue is bound where the message should go.
@@ -112,6 +115,17 @@ pub enum PublishError {
     /// The channel or connection broke meanwhile.
     #[error("the channel broke: {0}")]
     Broken(String),
+}
+
+impl PublishError {
+    /// Whether the broker surely has not stored the message.
+    #[must_use]
+    pub const fn is_certain(&self) -> bool {
+        match self {
+            Self::Disconnected | Self::NotTried | Self::Returned { .. } | Self::Refused => true,
+            Self::TimedOut | Self::Broken(_) => false,
+        }
+    }
 }
 
 /// The message broker, as the pipeline sees it.

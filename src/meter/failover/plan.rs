@@ -55,7 +55,8 @@ impl State {
             let verdict = standing.verdict(job.door);
             verdicts.extend(verdict.map(|verdict| (place, verdict)));
         }
-        if verdicts.len() == request.jobs.len() {
+        // Without jobs it is the counter that is asked about.
+        if !request.jobs.is_empty() && verdicts.len() == request.jobs.len() {
             plan.entries.push(Entry::Done(AccountAnswer {
                 verdicts: verdicts.into_iter().map(|(_, verdict)| verdict).collect(),
                 counter: self.counter(&request.account, now),

@@ -80,6 +80,34 @@ async fn a_key_stands_for_one_body_of_one_account_and_endpoint() {
 }
 
 #[tokio::test]
+async fn what_waits_or_is_over_is_told_as_it_was_first() {
+    let (scene, database) = Scene::with_database("api-idem-wait").await;
+    let key = issue_key(&database, ACCOUNT).await;
+    let api = ApiServer::start(&scene.config).await;
+    let in_millis = |millis| {
+        let at = jiff::Timestamp::now() + jiff::SignedDuration::from_millis(millis);
+        format!("{at:.3}")
+    };
+    let mut waits = message("high");
+    waits["not_before"] = in_millis(3_600_000).into();
+    let first = keyed(&api, &key, "waits", &waits).await;
+    assert_eq!(first.body["data"]["waits_until"], waits["not_before"]);
+    let again = keyed(&api, &key, "waits", &waits).await;
+    assert_eq!(again.body["data"], first.body["data"]);
+    let mut short = message("high");
+    short["expires_at"] = in_millis(1_500).into();
+    let first = keyed(&api, &key, "short", &short).await;
+    assert_eq!(first.status, 202);
+    let over = async || api.send(&key, &short).await.status == 422;
+    crate::support::eventually("the message's end", SOON, over).await;
+    let again = keyed(&api, &key, "short", &short).await;
+    assert_eq!(again.status, 202);
+    assert_eq!(again.body["data"], first.body["data"]);
+    api.process.stop().await;
+    scene.end().await;
+}
+
+#[tokio::test]
 async fn dev_keeps_first_answers_too() {
     let api = ApiServer::dev().await;
     one_body_per_key(&api, DEV_KEY).await;

@@ -156,7 +156,10 @@ async fn what_the_gates_say_is_answered_and_costs_nothing() {
         (403, "RECIPIENT_OPTED_OUT")
     );
     assert_eq!(opted_out.header("x-ratelimit-remaining"), "100");
-    assert_eq!(api.send(&key, &message("high")).await.status, 202);
+    let end = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(2);
+    let mut short = message("high");
+    short["expires_at"] = format!("{end:.3}").into();
+    assert_eq!(api.send(&key, &short).await.status, 202);
     let capped = api.send(&key, &message("high")).await;
     assert_eq!(
         (capped.status.as_u16(), capped.code()),
@@ -165,6 +168,13 @@ async fn what_the_gates_say_is_answered_and_costs_nothing() {
     let wait: u64 = capped.header("retry-after").parse().unwrap();
     assert!((3_500..=3_600).contains(&wait), "{wait}");
     assert_eq!(capped.header("x-ratelimit-remaining"), "99");
+    // Nobody has taken the first one: a worker that finds it too old gives its place back.
+    let over = async || jiff::Timestamp::now() > end;
+    eventually("the first message's end", SOON, over).await;
+    let worker = Worker::start(&scene.config).await;
+    let passes = async || api.send(&key, &message("high")).await.status == 202;
+    eventually("there is room for another message", SOON, passes).await;
+    worker.stop().await;
     run("INSERT INTO holds (account_id, kind, target, state) VALUES ('acme', 'account', 'acme', 'paused')").await;
     let paused = api
         .send(&key, &json!({"to": "+447700900124", "body": "x"}))

@@ -111,10 +111,12 @@ async fn an_api_server_is_told_what_it_admitted_before<S: CounterStore>(store: &
     assert_eq!(counter.count, 1);
     // Also within one batch.
     let twin = at_the_api(job_now());
-    let (verdicts, counter) = admit(store, &[twin.clone(), again(&twin)]).await;
-    assert_eq!(verdicts[0], PASSES);
-    assert_ne!(verdicts[1], PASSES);
-    assert_eq!(counter.count, 2);
+    let asked = request("acct", 100, vec![twin.clone(), again(&twin)]);
+    let answer = store.admit(&[asked]).await.remove(0).unwrap();
+    let at_ms = answer.at_ms;
+    let expected = [PASSES, Verdict::AdmittedBefore { at_ms }];
+    assert_eq!(answer.verdicts, expected);
+    assert_eq!(answer.counter.count, 2);
 }
 
 async fn to_an_api_server_any_try_is_under_way<S: CounterStore>(store: &S) {

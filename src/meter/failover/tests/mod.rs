@@ -29,6 +29,20 @@ async fn a_working_store_decides_and_nothing_is_counted_as_fallback() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_counter_alone_is_asked_of_the_store_too() {
+    let rig = Rig::new(Mood::Works);
+    rig.offer(Lane::Marketing, 3).await;
+    // Another process counts on.
+    let more = rig.jobs(Lane::Transactional, 20);
+    let others = rig.store.inner.admit(&[request("acct", more)]).await;
+    assert_eq!(others[0].as_ref().unwrap().counter.count, 23);
+    assert_eq!(rig.admit_jobs(Vec::new()).await.counter.count, 23);
+    rig.store.become_(Mood::Fails(StoreError::Unreachable));
+    assert_eq!(rig.admit_jobs(Vec::new()).await.counter.count, 23);
+    assert_eq!(rig.fallbacks(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn any_failure_is_answered_here_in_time_with_the_same_ceilings_and_counted() {
     for mood in [
         Mood::Hangs,
