@@ -80,9 +80,7 @@ async fn what_is_cancelled_stays_so_unless_that_is_asked_for() {
             (cancelled.status.as_u16(), &cancelled.body["data"]["state"]),
             (200, &json!("cancelled"))
         );
-        // Nor is an operator's pause a key's to make graver: it would stand there as the operator's deed.
-        let graver = client.post(PATH, &hold("campaign", "c", "cancel")).await;
-        assert_eq!((graver.status.as_u16(), graver.code()), (403, "FORBIDDEN"));
+        client.post(PATH, &hold("campaign", "c", "cancel")).await;
         let refused = client.send_to(NUMBER, json!({"campaign_id": "c"})).await;
         assert_eq!(
             (refused.status.as_u16(), refused.code()),
@@ -202,7 +200,9 @@ async fn what_an_operator_holds_no_key_lifts() {
         (&data["by"], &data["reason"]),
         (&json!("operator"), &json!("invoice"))
     );
-    client.post(PATH, &hold("campaign", "c", "cancel")).await;
+    // Nor is an operator's pause a key's to make graver: it would stand there as the operator's deed.
+    let graver = client.post(PATH, &hold("campaign", "c", "cancel")).await;
+    assert_eq!((graver.status.as_u16(), graver.code()), (403, "FORBIDDEN"));
     let lift = client
         .delete(&format!("{PATH}/campaign/c?cancelled=true"))
         .await;
