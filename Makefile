@@ -30,7 +30,8 @@ test: ## Every test, on real services (ARGS="name" for some of them)
 	@scripts/schemathesis.sh
 	@scripts/services.sh up test
 ifeq ($(strip $(ARGS)),)
-	$(CARGO) test --locked --workspace -- --skip scenarios:: --skip outages::
+	# Most of them wait for services and time-outs: twice as many at once as there are processors.
+	RUST_TEST_THREADS=$$(($$(nproc) * 2)) $(CARGO) test --locked --workspace -- --skip scenarios:: --skip outages::
 	# What measures runs alone: a busy machine is late, and a late Redis is an outage.
 	$(CARGO) test --locked --test it -- --test-threads=1 scenarios:: outages::
 else

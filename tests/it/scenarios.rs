@@ -3,6 +3,7 @@
 //! Each test prints its figures in one line that begins with `figure:`.
 
 mod caps;
+mod check;
 mod deferral;
 mod holds;
 mod http;
