@@ -90,8 +90,14 @@ impl<S: Send + Sync> FromRequest<S> for JsonBytes {
 
     async fn from_request(request: Request, state: &S) -> ApiResult<Self> {
         debug_assert_ne!(request.method(), Method::GET);
-        if !is_json(request.headers()) {
-            let message = "expected the header Content-Type: application/json";
+        let wrong = if is_coded(request.headers()) {
+            Some("expected no header Content-Encoding: send the body as it is")
+        } else if is_json(request.headers()) {
+            None
+        } else {
+            Some("expected the header Content-Type: application/json, in UTF-8")
+        };
+        if let Some(message) = wrong {
             return Err(ApiError::new(Code::UnsupportedMediaType, message));
         }
         let bytes = Bytes::from_request(request, state).await;
@@ -100,12 +106,14 @@ impl<S: Send + Sync> FromRequest<S> for JsonBytes {
     }
 }
 
-/// JSON is UTF-8, and a coding such as gzip is not undone here.
-fn is_json(headers: &HeaderMap) -> bool {
+/// A coding such as gzip is not undone here.
+fn is_coded(headers: &HeaderMap) -> bool {
     let coding = headers.get(header::CONTENT_ENCODING);
-    if coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        return false;
-    }
+    coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+/// JSON is UTF-8.
+fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     let Some(kind) = kind.and_then(|kind| kind.to_str().ok()) else {
         return false;

@@ -203,7 +203,8 @@ fn ring() -> anyhow::Result<KeyRing> {
 
 fn greeting(address: std::net::SocketAddr) -> String {
     format!(
-        "Lanekeeper for development: the HTTP API and a worker, in memory, sending nothing.
+        "Lanekeeper for development: the HTTP API and a worker, in memory, sending nothing. The key is of the
+account {ACCOUNT}.
 
   http://{address}/       the lanes, live
   http://{address}/docs   the reference

@@ -153,7 +153,7 @@ pub(super) fn target(
         (HoldKind::Account, None) => account.as_str(),
         (HoldKind::Account, Some(id)) if id == account.as_str() => id,
         (HoldKind::Account, Some(_)) => {
-            let expected = "expected the account of this key, or nothing";
+            let expected = "expected the account that this key belongs to";
             return Err(ApiError::validation("id", None, expected));
         }
         (_, Some(id)) => text("id", id)?,
