@@ -106,7 +106,7 @@ mod tests {
         for number in 0..376_000 {
             counts[seen.part(447_700_000_000 + number)] += 1;
         }
-        for (part, count) in (0_u64..).zip(counts) {
+        for (part, count) in (0_u64..).zip(&counts) {
             let expected = (PARTS + part) * 1_000;
             assert!(count.abs_diff(expected) < expected / 20, "{counts:?}");
         }
