@@ -357,10 +357,10 @@ fn ceilings(
     );
     let mut passed = Vec::new();
     for (what, count, ceiling) in number.into_iter().chain(service).chain([lane]) {
-        let said = format!("{what}: {count} of {ceiling} in this second");
+        // The other lane may have pushed the counter beyond this one's ceiling.
+        let used = count.min(ceiling);
+        let said = format!("{what}: {used} of {ceiling} in this second");
         if count >= ceiling {
-            // The other lane may have pushed the counter beyond this one's ceiling.
-            let said = format!("{what}: {ceiling} in a second, and the counter is at {count}");
             return Err(Stop::shed(request.door, said));
         }
         passed.push(said);
