@@ -41,11 +41,7 @@ impl AccountPolicy {
     /// The ceiling of a job's sender, with the sender.
     #[must_use]
     pub fn number_ceiling(&self, job: &Job) -> Option<(Box<str>, u32)> {
-        let from = job.from.as_deref();
-        ceiling_of(&self.numbers, from).or_else(|| {
-            let other = from.filter(|_| !self.numbers.is_empty());
-            ceiling_of(&self.numbers, other.and_then(other_spelling).as_deref())
-        })
+        ceiling_of_number(&self.numbers, job.from.as_deref()?)
     }
 
     /// The ceiling of a job's messaging service, with the service.
@@ -53,6 +49,14 @@ impl AccountPolicy {
     pub fn service_ceiling(&self, job: &Job) -> Option<(Box<str>, u32)> {
         ceiling_of(&self.services, job.service_id.as_deref())
     }
+}
+
+fn ceiling_of_number(ceilings: &HashMap<Box<str>, u32>, number: &str) -> Option<(Box<str>, u32)> {
+    if ceilings.is_empty() {
+        return None;
+    }
+    ceiling_of(ceilings, Some(number))
+        .or_else(|| ceiling_of(ceilings, other_spelling(number).as_deref()))
 }
 
 /// A number's other spelling, with or without its `+`: a ceiling holds however its number is written.
@@ -112,12 +116,7 @@ mod tests {
     fn a_number_has_one_ceiling_however_it_is_written() {
         let numbers: HashMap<Box<str>, u32> =
             [("+447700900999".into(), 2), ("12345".into(), 1)].into();
-        let found = |number: &str| {
-            let other = || ceiling_of(&numbers, other_spelling(number).as_deref());
-            ceiling_of(&numbers, Some(number))
-                .or_else(other)
-                .map(|(target, _)| target)
-        };
+        let found = |number: &str| ceiling_of_number(&numbers, number).map(|(target, _)| target);
         for spelling in [
             "+447700900999",
             "447700900999",

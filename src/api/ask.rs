@@ -4,7 +4,7 @@ use sqlx::{Connection as _, PgConnection};
 
 use super::error::{ApiError, ApiResult};
 use crate::accounts::tables::TableError;
-use crate::postgres::Database;
+use crate::postgres::{Database, ONE_MOMENT};
 
 /// Asks the tables, within the time that a question may take.
 ///
@@ -27,8 +27,7 @@ pub(super) async fn glance<T>(
     questions: impl AsyncFnOnce(&mut PgConnection) -> Result<T, TableError>,
 ) -> ApiResult<T> {
     let asking = async |connection: &mut PgConnection| {
-        let one_moment = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-        let mut moment = connection.begin_with(one_moment).await?;
+        let mut moment = connection.begin_with(ONE_MOMENT).await?;
         let answer = split(questions(&mut moment).await)?;
         moment.commit().await?;
         Ok(answer)

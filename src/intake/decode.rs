@@ -186,16 +186,13 @@ impl<'f, 'a> Reading<'f, 'a> {
     /// A name that something is looked up by: blanks around it must be no way past that, and it is absent
     /// where there is nothing else. Batch files read it so, too.
     fn name(&mut self, field: Field) -> Option<Box<str>> {
-        let name = self.text(field)?;
-        let name = name.trim();
-        (!name.is_empty()).then(|| name.into())
+        bare(&self.text(field)?)
     }
 
     /// What a job belongs to. Operators must be able to name it: what they can neither pause nor
     /// cancel must not be sent.
     fn group(&mut self, field: Field) -> Option<Box<str>> {
-        self.line(field)?;
-        let id = self.name(field)?;
+        let id = bare(&self.line(field)?)?;
         if id.len() > MAX_GROUP_ID_BYTES {
             self.reject(
                 field,
@@ -312,6 +309,12 @@ impl<'f, 'a> Reading<'f, 'a> {
         }
         zone.ok()
     }
+}
+
+/// A name without the blanks around it, if anything is left.
+fn bare(name: &str) -> Option<Box<str>> {
+    let name = name.trim();
+    (!name.is_empty()).then(|| name.into())
 }
 
 #[cfg(test)]

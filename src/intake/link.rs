@@ -104,16 +104,11 @@ impl Link {
     ///
     /// # Errors
     /// Why not, for certain.
-    pub(super) fn takes(&self, way: &Way) -> Result<(), PublishError> {
+    pub(super) fn takes(&self, way: Way) -> Result<(), PublishError> {
         if !self.is_connected() {
             return Err(PublishError::Disconnected);
         }
-        let outlet = lock(&self.outlets).get(way).cloned();
-        let is_overdue = outlet.is_some_and(|outlet| outlet.is_overdue());
-        if self.is_blocked() || is_overdue {
-            return Err(PublishError::NotTried);
-        }
-        Ok(())
+        self.check(&self.outlet(way))
     }
 
     fn outlet(&self, way: Way) -> Arc<Outlet> {

@@ -107,7 +107,7 @@ impl Outbox {
         if !self.declared.load(Relaxed) {
             return Err(PublishError::NotTried);
         }
-        self.publisher.takes(&Way {
+        self.publisher.takes(Way {
             exchange: self.names.admitted(),
             lane: Some(lane),
         })

@@ -92,7 +92,7 @@ impl Publisher {
     ///
     /// # Errors
     /// Why not, for certain.
-    pub(super) fn takes(&self, way: &Way) -> Result<(), PublishError> {
+    pub(super) fn takes(&self, way: Way) -> Result<(), PublishError> {
         let link = self.link().ok_or(PublishError::Disconnected)?;
         link.takes(way)
     }

@@ -3,6 +3,7 @@
 use sqlx::{Connection as _, PgConnection};
 
 use super::Entry;
+use crate::postgres::ONE_MOMENT;
 
 /// So many rows are looked at for one page at most, however few of them are wanted: what a page costs
 /// does not depend on what else the ledger holds.
@@ -89,8 +90,7 @@ pub async fn page(
         return Ok(cut(entries, count, None));
     }
     // So that both questions see the same rows.
-    let same = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-    let mut moment = connection.begin_with(same).await?;
+    let mut moment = connection.begin_with(ONE_MOMENT).await?;
     let entries = fitting(&mut moment, account, wanted, from, (LOOKED_AT, count + 1)).await?;
     let last = last_looked_at(&mut moment, account, from).await?;
     moment.commit().await?;

@@ -11,6 +11,6 @@ mod version;
 
 pub use error::{explain, records_error};
 pub use migrations::{MigrationsError, migrate, migrate_at_start};
-pub use pool::{BESIDE, Database, connect};
+pub use pool::{BESIDE, Database, ONE_MOMENT, connect};
 pub use schema::{MIGRATIONS, Schema, Step};
 pub use version::{OLDEST, ServerVersion, UTF8, encoding, server_version};

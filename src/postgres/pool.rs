@@ -21,6 +21,9 @@ pub const BESIDE: u32 = 5;
 /// A connection that has been idle for longer may have died unnoticed: it is tried before use.
 const TRIED_AFTER: Duration = Duration::from_secs(1);
 
+/// Begins a transaction whose questions all see the same rows.
+pub const ONE_MOMENT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
 /// The database of a running process.
 #[derive(Debug, Clone)]
 pub struct Database {

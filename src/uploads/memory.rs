@@ -49,11 +49,8 @@ impl MemoryUploads {
     pub(super) fn begin(&self, place: &Place<'_>, contents: &Contents, now: Timestamp) -> Begun {
         let clock = self.clock.now();
         let mut entries = self.entries();
-        let gives_way = |entry: &mut Entry| {
-            let other = contents.difference(&entry.upload.contents).is_some();
-            other && entry.upload.came_to_nothing()
-        };
-        if entries.get_mut(&key(place)).is_some_and(gives_way) {
+        let gives_way = |entry: &Entry| entry.upload.gives_way_to(contents);
+        if entries.get(&key(place)).is_some_and(gives_way) {
             entries.remove(&key(place));
         }
         if let Some(entry) = entries.get_mut(&key(place)) {

@@ -56,14 +56,13 @@ impl PgUploads {
                     return Ok(Some(Begun::Queue(start)));
                 }
                 let found = find(connection, place.account, place.batch.as_str()).await?;
-                let in_vain = found.as_ref().is_some_and(Upload::came_to_nothing);
-                match found.and_then(|upload| begun(upload, contents)) {
-                    Some(Begun::Other(_)) if in_vain => {
-                        give_up(connection, place).await?;
-                        Ok(None)
-                    }
-                    begun => Ok(begun),
+                if let Some(upload) = &found
+                    && upload.gives_way_to(contents)
+                {
+                    give_up(connection, place).await?;
+                    return Ok(None);
                 }
+                Ok(found.and_then(|upload| begun(upload, contents)))
             };
             if let Some(begun) = self.database.ask(taking).await? {
                 return Ok(begun);

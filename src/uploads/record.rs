@@ -108,10 +108,11 @@ impl Upload {
         self.start.mark.counts
     }
 
-    /// Whether none of its rows was a job, so that no id of it is in use: others may have its name.
+    /// Whether others may have its name: none of its rows was a job, so that no id of it is in use.
     #[must_use]
-    pub const fn came_to_nothing(&self) -> bool {
-        self.finished_at.is_some() && self.counts().good() == 0
+    pub fn gives_way_to(&self, contents: &Contents) -> bool {
+        let came_to_nothing = self.finished_at.is_some() && self.counts().good() == 0;
+        came_to_nothing && contents.difference(&self.contents).is_some()
     }
 }
 
