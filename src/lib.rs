@@ -14,6 +14,7 @@ pub mod domain;
 pub mod embedded;
 pub mod enqueueing;
 pub mod gates;
+pub mod hot;
 pub mod intake;
 pub mod judgement;
 pub mod ledger;

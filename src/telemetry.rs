@@ -151,6 +151,14 @@ pub struct Counts {
     pub oldest_ms: Grid<2, 1>,
     /// Jobs that went to wait in the database, by lane and place in [`WaitReason::ALL`].
     pub waits: Grid<2, { WaitReason::ALL.len() }>,
+    /// Accounts that this worker has given a queue of their own, by lane.
+    pub splits: Grid<2, 1>,
+    /// Accounts under pressure for which there was no more room for one, by lane.
+    pub splits_declined: Grid<2, 1>,
+    /// Accounts from which this worker has taken theirs, by lane.
+    pub merges: Grid<2, 1>,
+    /// Accounts' own queues that this worker knows, by lane.
+    pub hot_queues: Grid<2, 1>,
     /// 1 while opt-outs cannot be looked up, and nothing is sent.
     pub records_away: AtomicU64,
     /// 1 while the ledger does not keep up, and marketing waits for it.
@@ -219,6 +227,10 @@ impl Telemetry {
                 in_flight: Grid::new(),
                 oldest_ms: Grid::new(),
                 waits: Grid::new(),
+                splits: Grid::new(),
+                splits_declined: Grid::new(),
+                merges: Grid::new(),
+                hot_queues: Grid::new(),
                 records_away: AtomicU64::new(0),
                 ledger_behind: AtomicU64::new(0),
                 ledger_waiting: AtomicU64::new(0),
@@ -321,6 +333,26 @@ impl Telemetry {
     /// Jobs passed without a look at their frequency caps, because their counts were out of reach.
     pub fn cap_unchecked(&self, lane: Lane, jobs: u64) {
         self.counts.caps_unchecked.add(lane.index(), 0, jobs);
+    }
+
+    /// An account has been given a queue of its own.
+    pub fn split(&self, lane: Lane) {
+        self.counts.splits.add(lane.index(), 0, 1);
+    }
+
+    /// An account under pressure was not given one: there are as many as there may be.
+    pub fn split_declined(&self, lane: Lane) {
+        self.counts.splits_declined.add(lane.index(), 0, 1);
+    }
+
+    /// An account shares the lane's queue again.
+    pub fn merged(&self, lane: Lane) {
+        self.counts.merges.add(lane.index(), 0, 1);
+    }
+
+    /// So many accounts have queues of their own in a lane.
+    pub fn hot_queues(&self, lane: Lane, count: usize) {
+        self.counts.hot_queues.0[lane.index()][0].store(count as u64, Relaxed);
     }
 
     /// A second send of a job was prevented, or risked.

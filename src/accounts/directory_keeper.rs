@@ -8,10 +8,10 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use super::directory::Directory;
-use super::keeper::{self, Copied};
 use super::reading;
 use super::snapshot::Snapshot;
 use super::stored::Stored;
+use crate::postgres::{self, Copied};
 
 /// So many accounts with values that cannot be read are named in the log.
 const MOST_NAMED: usize = 20;
@@ -20,17 +20,22 @@ const MOST_NAMED: usize = 20;
 /// on a connection of its own, until `stop`. While the database is away it tries again for ever, and
 /// what was read last holds.
 pub async fn keep(directory: Arc<Directory>, pool: &PgPool, stop: CancellationToken) {
-    keeper::keep(directory, pool, stop).await;
+    postgres::keep(directory, pool, stop).await;
 }
 
 impl Copied for Directory {
     type Read = (Stored, i64);
 
+    const CHANNEL: &'static str = reading::CHANNEL;
     const WHAT: &'static str = "the accounts";
     const BEFORE: &'static str = "nothing is sent";
 
     fn version(&self) -> Option<i64> {
         Self::version(self)
+    }
+
+    async fn version_now(connection: &mut PgConnection) -> sqlx::Result<i64> {
+        reading::version(connection).await
     }
 
     async fn read(connection: &mut PgConnection) -> sqlx::Result<Self::Read> {

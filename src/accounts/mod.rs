@@ -8,7 +8,6 @@ mod directory;
 mod directory_keeper;
 mod facts;
 mod hold_kind;
-mod keeper;
 pub mod keys;
 mod policy;
 mod quiet_policy;

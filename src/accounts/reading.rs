@@ -7,6 +7,9 @@ use tokio::task::yield_now;
 use super::stored::{AccountRow, CapRow, CeilingRow, Stored};
 use crate::settings::UnknownAccount;
 
+/// What the database notifies of each change of the directory.
+pub(super) const CHANNEL: &str = "lanekeeper_directory";
+
 /// What is read must be of one moment. Reading it takes longer than a question about jobs may.
 pub(super) const BEGIN: &str =
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = '30s'";

@@ -11,14 +11,14 @@ use crate::settings::UnknownAccount;
 
 /// Everything in the tables at one moment.
 #[derive(Debug, Default)]
-pub(super) struct Stored {
+pub(crate) struct Stored {
     pub(super) unknown: Option<UnknownAccount>,
     pub(super) accounts: HashMap<AccountId, StoredAccount>,
 }
 
 /// An account's row, and those that belong to it.
 #[derive(Debug, Default)]
-pub(super) struct StoredAccount {
+pub(crate) struct StoredAccount {
     pub(super) budget: Option<Budget>,
     pub(super) reserve: Option<Reserve>,
     /// What it has besides a budget: most accounts have nothing.

@@ -15,6 +15,7 @@ pub mod enqueue;
 mod escape;
 pub mod explain;
 pub mod hold;
+mod hot;
 pub mod key;
 pub mod lanes;
 pub mod migrate;

@@ -20,6 +20,7 @@ pub(super) fn options(settings: &Settings, policy: PolicyOf, try_seed: u64) -> P
         announce_outcomes: settings.outcomes.enabled,
         claim_life: settings.claims.life.unwrap_or_default(),
         policy,
+        pressure: None,
         try_seed,
     }
 }

@@ -15,7 +15,7 @@ use crate::activity::Tally;
 use crate::carrier::AnyCarrier;
 use crate::clock::SystemClock;
 use crate::dispatch::ports::{Broker as _, Records as _};
-use crate::dispatch::{Fleet, Pipeline};
+use crate::dispatch::{Fleet, Pipeline, PipelineOptions, PressureWatch};
 use crate::domain::{AccountId, Lane};
 use crate::intake::{AmqpBroker, Intake};
 use crate::meter::{CounterStore, Failover, RedisOptions, RedisStore};
@@ -63,6 +63,14 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         }
     }
     let mut keepers = memory.keep(&settings, Arc::clone(&broker), &telemetry, &shutdown.soft);
+    let pressure = super::hot::start(
+        &settings,
+        &memory,
+        intake.hot(),
+        &telemetry,
+        &mut keepers,
+        &shutdown.soft,
+    );
     let counted = CancellationToken::new();
     super::lanes::tell(&settings, &telemetry, &mut keepers, &counted)?;
     let pipeline = pipeline(
@@ -71,6 +79,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         broker,
         Arc::clone(&meter),
         telemetry.clone(),
+        pressure,
     )?;
     let ops_stop = CancellationToken::new();
     let readiness = Arc::new(readiness_of(intake.broker(), telemetry.clone()));
@@ -150,12 +159,16 @@ fn pipeline(
     broker: Arc<AmqpBroker>,
     meter: Arc<Failover<RedisStore>>,
     telemetry: Telemetry,
+    pressure: Option<PressureWatch>,
 ) -> anyhow::Result<WorkerPipeline> {
     let clock = Arc::new(SystemClock);
     let fleet = fleet(settings, &clock)?;
     let directory = Arc::clone(&memory.directory);
     let policy = Arc::new(move |account: &AccountId| directory.policy(account));
-    let options = super::pipeline::options(settings, policy, fastrand::u64(..));
+    let options = PipelineOptions {
+        pressure,
+        ..super::pipeline::options(settings, policy, fastrand::u64(..))
+    };
     Ok(Pipeline::new(
         broker,
         meter,

@@ -20,6 +20,8 @@ pub(super) struct InHand {
     pub receipt: Receipt,
     /// The lane of the queue that it came from.
     pub source_lane: Lane,
+    /// Whether it came by a queue of its account's own: held there, it is in nobody's way.
+    pub own_queue: bool,
     pub headers: JobHeaders,
     /// When it arrived in this process.
     pub received_at: Instant,

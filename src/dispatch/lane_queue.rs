@@ -5,7 +5,8 @@
 //! blocked until the window ends: its first few jobs are held for the opening, where the lane
 //! allows that, and the rest are surplus, to be shed. Jobs that an API server has admitted are paid
 //! for: they go whatever the ceiling, and when the meter itself says no to one, it is an ordinary
-//! job from then on.
+//! job from then on. Jobs that came by a queue of their account's own are all held: no other
+//! account's jobs stand behind them, there or here.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -48,6 +49,8 @@ struct StreamKey {
     carrier: usize,
     /// Whether an API server has admitted the jobs already: they go first within their lane.
     admitted: bool,
+    /// Whether they came by a queue of the account's own.
+    own_queue: bool,
 }
 
 impl StreamKey {
@@ -56,6 +59,7 @@ impl StreamKey {
             account: job.account().clone(),
             carrier: job.carrier,
             admitted: job.headers.admitted_ms.is_some(),
+            own_queue: job.own_queue,
         }
     }
 
@@ -108,6 +112,8 @@ pub(super) struct LaneQueue {
     blocks: u64,
     held: HashMap<AccountId, usize>,
     held_in_all: usize,
+    /// Jobs by account that were found to be over its ceiling and not held, since it was last asked.
+    over: HashMap<AccountId, u32>,
     len: usize,
 }
 
@@ -122,6 +128,7 @@ impl LaneQueue {
             blocks: 0,
             held: HashMap::new(),
             held_in_all: 0,
+            over: HashMap::new(),
             len: 0,
         }
     }
@@ -134,7 +141,8 @@ impl LaneQueue {
         stream.jobs.push_back(job);
         self.len += 1;
         if stream.blocked_until.is_some() {
-            self.hold_more(&key, standing.ceiling, now);
+            let over = usize::from(self.hold_more(&key, standing.ceiling, now) == 0);
+            self.note_over(&key, over);
         } else if first {
             self.turns[key.rank()].push_back(key);
         }
@@ -270,6 +278,34 @@ impl LaneQueue {
         })
     }
 
+    /// Takes a job of an account's own queue that has been held for as long as any may be. The
+    /// broker takes a channel away over a delivery that is unsettled for half an hour.
+    pub fn take_overstayed(&mut self, now: Instant) -> Option<InHand> {
+        let overstayed = |stream: &Stream| {
+            let first = stream.jobs.front();
+            stream.blocked_until.is_some()
+                && first.is_some_and(|job| now.duration_since(job.received_at) > LONGEST_STAY)
+        };
+        let mut own = self.streams.iter_mut().filter(|(key, _)| key.own_queue);
+        let (_, stream) = own.find(|(_, stream)| overstayed(stream))?;
+        self.len -= 1;
+        stream.jobs.pop_front()
+    }
+
+    /// How many jobs of which accounts were found to be over their ceilings and not held, since this
+    /// was last asked.
+    pub fn take_over(&mut self) -> HashMap<AccountId, u32> {
+        std::mem::take(&mut self.over)
+    }
+
+    /// Accounts of which jobs from a queue of their own are held now.
+    pub fn held_of_own(&self) -> impl Iterator<Item = &AccountId> {
+        let own = self.streams.iter().filter(|(key, _)| key.own_queue);
+        let held =
+            own.filter(|(_, stream)| stream.blocked_until.is_some() && !stream.jobs.is_empty());
+        held.map(|(key, _)| &key.account)
+    }
+
     /// Takes everything, and forgets which streams are blocked.
     pub fn take_all(&mut self) -> Vec<InHand> {
         let emptied = std::mem::replace(self, Self::new(self.limits));
@@ -330,10 +366,14 @@ impl LaneQueue {
         let Some(stream) = self.streams.get_mut(key) else {
             return;
         };
+        let jobs = stream.jobs.len();
         stream.blocked_until = Some(until);
         stream.held = 0;
         self.blocks += 1;
         self.openings.insert((until, self.blocks), key.clone());
+        if key.own_queue {
+            return;
+        }
         // Jobs that have been held for as long as they may go first when the surplus is shed.
         let longest = self.limits.longest;
         let (held_long, others) = std::mem::take(&mut stream.jobs)
@@ -344,21 +384,25 @@ impl LaneQueue {
             });
         stream.jobs = others;
         stream.jobs.extend(held_long);
-        self.hold_more(key, ceiling, now);
+        let held = self.hold_more(key, ceiling, now);
+        self.note_over(key, jobs - held);
     }
 
-    /// Holds as many of a blocked stream's first jobs as the limits allow.
-    fn hold_more(&mut self, key: &StreamKey, ceiling: u32, now: Instant) {
+    /// Holds as many more of a blocked stream's first jobs as the limits allow; gives how many.
+    fn hold_more(&mut self, key: &StreamKey, ceiling: u32, now: Instant) -> usize {
+        if key.own_queue {
+            return 0;
+        }
         let account_limit = usize::try_from(ceiling).unwrap_or(usize::MAX);
         let held_of_account = self.held.get(&key.account).copied().unwrap_or(0);
         let room = account_limit
             .saturating_sub(held_of_account)
             .min(self.limits.jobs.saturating_sub(self.held_in_all));
         let Some(stream) = self.streams.get_mut(key) else {
-            return;
+            return 0;
         };
         let Some(until) = stream.blocked_until else {
-            return;
+            return 0;
         };
         let longest = self.limits.longest;
         let more = stream
@@ -377,10 +421,18 @@ impl LaneQueue {
             self.held_in_all += more;
         }
         self.list_surplus(key);
+        more
+    }
+
+    fn note_over(&mut self, key: &StreamKey, jobs: usize) {
+        if jobs > 0 && !key.own_queue {
+            let over = self.over.entry(key.account.clone()).or_default();
+            *over = over.saturating_add(u32::try_from(jobs).unwrap_or(u32::MAX));
+        }
     }
 
     fn list_surplus(&mut self, key: &StreamKey) {
-        if let Some(stream) = self.streams.get_mut(key)
+        if let Some(stream) = self.streams.get_mut(key).filter(|_| !key.own_queue)
             && stream.jobs.len() > stream.held
             && !stream.listed
         {

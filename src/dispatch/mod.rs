@@ -19,6 +19,7 @@ mod pace;
 mod pauses;
 mod pipeline;
 pub mod ports;
+mod pressure;
 mod record;
 mod retry;
 mod send;
@@ -32,7 +33,8 @@ mod waiting;
 
 pub(crate) use dispatcher::{facts_of_each, job_request};
 pub use fleet::{Fleet, FleetCarrier};
-pub use options::{PipelineOptions, PolicyOf};
+pub use options::{PipelineOptions, PolicyOf, PressureWatch};
 pub use pipeline::Pipeline;
+pub use pressure::{Pressed, PressureOptions};
 pub use retry::{Retry, RetryPolicy};
 pub use slots::{Slots, TooFewSlots};

@@ -4,12 +4,24 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+
+use super::pressure::{Pressed, PressureOptions};
 use super::retry::RetryPolicy;
 use crate::accounts::AccountPolicy;
 use crate::domain::{AccountId, Ceilings};
 
 /// Looks an account's policy up; `None` when it is unknown and unknown accounts are refused.
 pub type PolicyOf = Arc<dyn Fn(&AccountId) -> Option<Arc<AccountPolicy>> + Send + Sync>;
+
+/// Who wants to know which accounts are under pressure, and from when on.
+#[derive(Debug, Clone)]
+pub struct PressureWatch {
+    /// When one is.
+    pub options: PressureOptions,
+    /// Where it is told, time and again.
+    pub tell: mpsc::UnboundedSender<Pressed>,
+}
 
 /// The pipeline's settings.
 #[derive(Clone)]
@@ -26,6 +38,8 @@ pub struct PipelineOptions {
     pub claim_life: Duration,
     /// The accounts.
     pub policy: PolicyOf,
+    /// Whom to tell of accounts under pressure; nobody where they cannot have queues of their own.
+    pub pressure: Option<PressureWatch>,
     /// What makes try ids differ from those of other workers.
     pub try_seed: u64,
 }

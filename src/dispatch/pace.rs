@@ -33,15 +33,23 @@ impl Pace {
 
     /// Spends one, if one is there.
     pub fn spend(&mut self, now: Instant) -> bool {
-        let floor = now
-            .checked_sub(self.interval * self.burst)
-            .unwrap_or(self.spent_until);
-        let start = self.spent_until.max(floor);
-        let free = start + self.interval <= now;
+        let free = self.is_free(now);
         if free {
-            self.spent_until = start + self.interval;
+            self.spent_until = self.start(now) + self.interval;
         }
         free
+    }
+
+    /// Whether one is there.
+    #[must_use]
+    pub fn is_free(&self, now: Instant) -> bool {
+        self.start(now) + self.interval <= now
+    }
+
+    /// From when on what is not spent counts.
+    fn start(&self, now: Instant) -> Instant {
+        let floor = now.checked_sub(self.interval * self.burst);
+        self.spent_until.max(floor.unwrap_or(self.spent_until))
     }
 
     /// When the next one will be there.

@@ -9,6 +9,7 @@
 mod budget;
 mod event;
 mod headers;
+mod hot_queue;
 mod inbound;
 mod job;
 mod outcome;
@@ -19,6 +20,7 @@ mod verdict;
 pub use budget::{Budget, BudgetError, Ceilings, Reserve};
 pub use event::OutcomeEvent;
 pub use headers::JobHeaders;
+pub use hot_queue::HotQueue;
 pub use inbound::{Keywords, Wish};
 pub use job::{Content, Decoded, Job, JobHead, Payload};
 pub use lanekeeper_client::{

@@ -347,7 +347,7 @@ impl State {
                 batches
                     .entry(*source)
                     .or_default()
-                    .push(consumer.take(*source, lane, message));
+                    .push(consumer.take(lane, message));
             }
         }
         for (source, batch) in batches {
@@ -387,17 +387,17 @@ impl State {
 }
 
 impl Consumer {
-    fn take(&mut self, source: u32, lane: Lane, message: Message) -> Delivery {
+    fn take(&mut self, lane: Lane, message: Message) -> Delivery {
         let tag = self.next_tag;
         self.next_tag += 1;
         self.unsettled_by_lane[lane.index()] += 1;
         let delivery = Delivery {
             receipt: Receipt {
-                source,
                 epoch: self.epoch,
                 tag,
             },
             source_lane: lane,
+            own_queue: false,
             headers: message.headers,
             received_at: Instant::now(),
             decoded: decode(message.payload.clone(), None).decoded,

@@ -91,6 +91,12 @@ impl TagTracker {
         })
     }
 
+    /// Whether every delivery up to this one is acknowledged or returned.
+    #[must_use]
+    pub fn is_settled_to(&self, tag: u64) -> bool {
+        self.floor >= tag
+    }
+
     /// Whether finished deliveries wait above an open one.
     #[must_use]
     pub fn has_waiting(&self) -> bool {

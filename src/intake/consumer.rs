@@ -8,12 +8,12 @@ use lapin::message::Delivery as Message;
 use lapin::options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, Connection, Consumer};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::dispatch::ports::{Delivery, Receipt};
-use crate::domain::{JobHeaders, Lane};
+use crate::domain::{Decoded, JobHeaders, Lane};
 use crate::telemetry::Telemetry;
 
 use super::connection::explain;
@@ -22,7 +22,8 @@ use super::error::IntakeError;
 use super::names::Names;
 use super::options::AmqpOptions;
 use super::settle::{Opened, Settle};
-use super::status::{Source, Status};
+use super::source::Source;
+use super::status::Status;
 
 /// The most deliveries handed on at once, so that a full prefetch is not decoded in one breath.
 const BATCH: usize = 256;
@@ -60,13 +61,23 @@ enum End {
     Paused,
 }
 
+/// How long an account's own queue is kept for the settlement of what was taken from it, when it is
+/// to be left. What is unsettled then comes again, and its claim tells what became of it.
+const LEAVE_WITHIN: Duration = Duration::from_secs(30);
+
 /// One opening of a source's channel.
 struct Opening<'a> {
     shared: &'a Consumers,
-    source: usize,
+    source: &'a Source,
     epoch: u64,
     channel: Channel,
     lost: Arc<Notify>,
+}
+
+/// A consumer, and the last delivery that was handed on.
+struct Taken {
+    consumer: Consumer,
+    last: u64,
 }
 
 impl Consumers {
@@ -74,31 +85,51 @@ impl Consumers {
     pub(super) async fn consume(
         &self,
         connection: &Connection,
-        source: usize,
+        source: &Source,
     ) -> Result<(), IntakeError> {
-        let queue = Source::ALL[source].queue(&self.names);
+        let prefetch = self.options.prefetch.get();
+        self.with_opening(connection, source, prefetch, async |opening, queue| {
+            opening.run(queue).await
+        })
+        .await
+    }
+
+    /// Consumes from an account's own queue until its channel is lost, which is an error, or the end
+    /// comes, or it is to be left.
+    pub(super) async fn consume_hot(
+        &self,
+        connection: &Connection,
+        source: &Source,
+        prefetch: u16,
+        leave: &CancellationToken,
+    ) -> Result<(), IntakeError> {
+        self.with_opening(connection, source, prefetch, async |opening, queue| {
+            opening.run_until_left(queue, leave).await
+        })
+        .await
+    }
+
+    async fn with_opening(
+        &self,
+        connection: &Connection,
+        source: &Source,
+        prefetch: u16,
+        run: impl AsyncFnOnce(&Opening<'_>, &ShortString) -> Result<(), String>,
+    ) -> Result<(), IntakeError> {
+        let queue = source.queue(&self.names);
         let error = |reason| IntakeError::Consume {
             queue: queue.to_string(),
             reason,
         };
-        let channel = self.in_time(self.channel(connection)).await;
-        let opening = self.open(source, channel.map_err(error)?);
-        let result = opening.run(&queue).await.map_err(error);
-        self.status.close(source);
+        let channel = self.in_time(channel(connection, prefetch)).await;
+        let opening = self.open(source, &queue, channel.map_err(error)?);
+        let result = run(&opening, &queue).await.map_err(error);
+        self.status.consuming(source, false);
         let epoch = opening.epoch;
+        self.status.close(epoch);
         // The settling task ends after all consumers.
-        drop(self.settle.send(Settle::Closed { source, epoch }));
+        drop(self.settle.send(Settle::Closed { epoch }));
         result
-    }
-
-    /// A channel with its prefetch, which only holds for consumers started after it was set.
-    async fn channel(&self, connection: &Connection) -> lapin::Result<Channel> {
-        let channel = connection.create_channel().await?;
-        let prefetch = self.options.prefetch.get();
-        channel
-            .basic_qos(prefetch, BasicQosOptions { global: false })
-            .await?;
-        Ok(channel)
     }
 
     /// The broker's answer, or in plain words why there is none.
@@ -113,12 +144,17 @@ impl Consumers {
         }
     }
 
-    fn open(&self, source: usize, channel: Channel) -> Opening<'_> {
-        let epoch = self.status.open(source);
+    fn open<'a>(
+        &'a self,
+        source: &'a Source,
+        queue: &ShortString,
+        channel: Channel,
+    ) -> Opening<'a> {
+        let epoch = self.status.open();
         let lost = Arc::new(Notify::new());
         let opened = Opened {
-            source,
             epoch,
+            queue: queue.clone(),
             channel: channel.clone(),
             lost: Arc::clone(&lost),
         };
@@ -133,11 +169,20 @@ impl Consumers {
     }
 }
 
+/// A channel with its prefetch, which only holds for consumers started after it was set.
+async fn channel(connection: &Connection, prefetch: u16) -> lapin::Result<Channel> {
+    let channel = connection.create_channel().await?;
+    channel
+        .basic_qos(prefetch, BasicQosOptions { global: false })
+        .await?;
+    Ok(channel)
+}
+
 impl Opening<'_> {
     /// Ends well only when the end has come for all.
     async fn run(&self, queue: &ShortString) -> Result<(), String> {
         let mut taking = self.shared.taking.clone();
-        let lane = Source::ALL[self.source].lane;
+        let lane = self.source.lane();
         loop {
             tokio::select! {
                 biased;
@@ -152,6 +197,52 @@ impl Opening<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// An account's own queue is only ever left by closing the channel: one that counts no consumer
+    /// while deliveries of it are unsettled would look deserted, and might be deleted.
+    async fn run_until_left(
+        &self,
+        queue: &ShortString,
+        leave: &CancellationToken,
+    ) -> Result<(), String> {
+        let mut taken = Taken {
+            consumer: self.start(queue).await?,
+            last: 0,
+        };
+        loop {
+            let first = tokio::select! {
+                biased;
+                () = self.shared.close.cancelled() => return Ok(()),
+                () = self.shared.stop.cancelled() => return self.settle_the_rest().await,
+                () = self.lost.notified() => return Err(LOST.to_owned()),
+                () = leave.cancelled() => return self.leave(taken).await,
+                next = taken.consumer.next() => next,
+            };
+            taken.last = self.take(first, &mut taken.consumer)?.unwrap_or(taken.last);
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Takes no more, waits until what was taken is settled, and closes the channel: what arrives
+    /// meanwhile returns to the queue with that.
+    async fn leave(&self, taken: Taken) -> Result<(), String> {
+        let (answer, settled) = oneshot::channel();
+        let last = Receipt {
+            epoch: self.epoch,
+            tag: taken.last,
+        };
+        drop(self.shared.settle.send(Settle::Leaving { last, answer }));
+        tokio::select! {
+            () = self.shared.close.cancelled() => return Ok(()),
+            () = self.lost.notified() => return Err(LOST.to_owned()),
+            () = self.gone() => return Err(GONE.to_owned()),
+            _ = timeout(LEAVE_WITHIN, settled) => {}
+        }
+        // From here on nothing of it can be settled any more.
+        self.shared.status.close(self.epoch);
+        let closing = self.channel.close(200, "left".into());
+        self.shared.in_time(closing).await
     }
 
     async fn start(&self, queue: &ShortString) -> Result<Consumer, String> {
@@ -171,7 +262,7 @@ impl Opening<'_> {
         mut consumer: Consumer,
         taking: &mut watch::Receiver<[bool; 2]>,
     ) -> Result<End, String> {
-        let lane = Source::ALL[self.source].lane;
+        let lane = self.source.lane();
         loop {
             let first = tokio::select! {
                 biased;
@@ -205,12 +296,12 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// Hands on a message and all that are ready behind it.
+    /// Hands on a message and all that are ready behind it; gives the tag of the last.
     fn take(
         &self,
         first: Option<lapin::Result<Message>>,
         consumer: &mut Consumer,
-    ) -> Result<(), String> {
+    ) -> Result<Option<u64>, String> {
         let mut batch = Vec::new();
         let mut next = Some(first);
         let mut end = Ok(());
@@ -225,22 +316,23 @@ impl Opening<'_> {
             }
             next = consumer.next().now_or_never();
         }
+        let last = batch.last().map(|delivery| delivery.receipt.tag);
         if !batch.is_empty() {
             self.hand_on(batch);
         }
-        end
+        end.map(|()| last)
     }
 
     fn hand_on(&self, batch: Vec<Delivery>) {
-        let lane = Source::ALL[self.source].lane;
+        let lane = self.source.lane();
         self.shared.telemetry.delivered(lane, batch.len() as u64);
         // Without a dispatcher nothing is settled, and the broker delivers again elsewhere.
         drop(self.shared.deliveries.send(batch));
     }
 
     fn read(&self, message: Message) -> Delivery {
-        let source = Source::ALL[self.source];
-        let headers = headers(message.properties.headers().as_ref(), source.admitted);
+        let is_admitted = matches!(self.source, Source::Admitted(_));
+        let headers = headers(message.properties.headers().as_ref(), is_admitted);
         let decoding = decode(message.data.into(), self.shared.options.default_region);
         if is_first_round(&headers) {
             for field in decoding.hints.fields() {
@@ -249,14 +341,24 @@ impl Opening<'_> {
         }
         Delivery {
             receipt: Receipt {
-                source: u32::try_from(self.source).unwrap_or(u32::MAX),
                 epoch: self.epoch,
                 tag: message.delivery_tag,
             },
-            source_lane: source.lane,
+            source_lane: self.source.lane(),
+            own_queue: self.belongs_here(&decoding.decoded),
             headers,
             received_at: Instant::now(),
             decoded: decoding.decoded,
+        }
+    }
+
+    /// Whether a message stands in its account's own queue. Anybody can publish another's there.
+    fn belongs_here(&self, decoded: &Decoded) -> bool {
+        match (self.source, decoded) {
+            (Source::Hot(queue), Decoded::Job(job)) => {
+                job.lane() == queue.lane && job.head.account == queue.account
+            }
+            _ => false,
         }
     }
 
@@ -318,7 +420,7 @@ const fn is_first_round(headers: &JobHeaders) -> bool {
 }
 
 /// Our own headers; an admission counts only where nobody but an API server can publish.
-fn headers(table: Option<&FieldTable>, admitted: bool) -> JobHeaders {
+pub(super) fn headers(table: Option<&FieldTable>, admitted: bool) -> JobHeaders {
     JobHeaders::from_received(|name| {
         if name == JobHeaders::ADMITTED_MS && !admitted {
             return None;

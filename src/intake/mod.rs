@@ -15,6 +15,8 @@ pub mod decode;
 pub mod endpoint;
 mod error;
 mod feed;
+mod hot;
+mod hot_consumers;
 mod link;
 mod mismatch;
 mod names;
@@ -25,6 +27,7 @@ mod parts;
 mod probe;
 mod publisher;
 mod settle;
+mod source;
 mod status;
 mod supervisor;
 pub mod topology;
@@ -42,13 +45,15 @@ pub use connection::Purpose;
 pub use endpoint::Endpoint;
 pub use error::{IntakeError, Verdict};
 pub use feed::Feed;
+pub use hot::{HotBroker, HotConsumption, HotError, HotLook, HotSession};
 pub use mismatch::Mismatch;
 pub use names::Names;
 pub use options::AmqpOptions;
 pub use outbox::Outbox;
 pub use outgoing::{Body, Outgoing};
 pub use publisher::Publisher;
-pub use status::{Readiness, Source};
+pub use source::Source;
+pub use status::Readiness;
 
 use crate::dispatch::ports::Delivery;
 use crate::telemetry::Telemetry;
@@ -61,6 +66,7 @@ use supervisor::Supervisor;
 /// The running AMQP side of a worker.
 pub struct Intake {
     broker: AmqpBroker,
+    hot: HotBroker,
     stop: CancellationToken,
     close: CancellationToken,
     gave_up: Option<oneshot::Receiver<IntakeError>>,
@@ -100,6 +106,15 @@ impl Intake {
             status: Arc::new(Status::default()),
             taking,
         };
+        let (wire, wired) = watch::channel(None);
+        let (wanted, hot_wanted) = watch::channel(Arc::default());
+        let hot = HotBroker {
+            names: names.clone(),
+            options: options.clone(),
+            publisher: Arc::clone(&broker.publisher),
+            wire: wired,
+            wanted,
+        };
         let close = CancellationToken::new();
         let consumers = Consumers {
             names,
@@ -116,6 +131,8 @@ impl Intake {
             consumers,
             endpoint: endpoint.clone(),
             redeclare,
+            wanted: hot_wanted,
+            wire,
         };
         let (gave_up_sender, gave_up) = oneshot::channel();
         let tasks = vec![
@@ -124,6 +141,7 @@ impl Intake {
         ];
         Ok(Self {
             broker,
+            hot,
             stop,
             close,
             gave_up: Some(gave_up),
@@ -136,6 +154,12 @@ impl Intake {
     #[must_use]
     pub fn broker(&self) -> AmqpBroker {
         self.broker.clone()
+    }
+
+    /// What looks after accounts' own queues.
+    #[must_use]
+    pub fn hot(&self) -> HotBroker {
+        self.hot.clone()
     }
 
     /// Waits for the first start to fail in a way that only a human can mend: a queue with other

@@ -5,7 +5,7 @@ use lanekeeper_client::{Prefix, routing_key};
 use lapin::types::ShortString;
 
 use crate::dispatch::ports::Route;
-use crate::domain::{AccountId, Lane};
+use crate::domain::{AccountId, HotQueue, Lane};
 
 /// The names of exchanges and queues, and of their routing keys.
 #[derive(Debug, Clone)]
@@ -89,6 +89,17 @@ impl Names {
         self.with(format_args!("{lane}.admitted"))
     }
 
+    /// An account's own queue.
+    #[must_use]
+    pub fn hot(&self, queue: &HotQueue) -> ShortString {
+        let HotQueue {
+            lane,
+            account,
+            number,
+        } = queue;
+        self.with(format_args!("{lane}.hot.{account}.{number}"))
+    }
+
     /// The queue of undecodable messages.
     #[must_use]
     pub fn dead(&self) -> ShortString {
@@ -131,6 +142,12 @@ mod tests {
         let admitted = names.lane_admitted(lane);
         assert_eq!(admitted.as_str(), "lanekeeper.marketing.admitted");
         let account = AccountId::parse("acme").unwrap();
+        let hot = HotQueue {
+            lane,
+            account: account.clone(),
+            number: 7,
+        };
+        assert_eq!(names.hot(&hot).as_str(), "lanekeeper.marketing.hot.acme.7");
         assert_eq!(Names::job_key(lane, &account).as_str(), "marketing.acme");
     }
 
@@ -140,5 +157,11 @@ mod tests {
         let account = AccountId::parse(&"a".repeat(64)).unwrap();
         assert!(names.lane_admitted(Lane::Transactional).as_str().len() <= 255);
         assert!(Names::job_key(Lane::Transactional, &account).as_str().len() <= 255);
+        let hot = HotQueue {
+            lane: Lane::Transactional,
+            account,
+            number: i64::MAX,
+        };
+        assert!(names.hot(&hot).as_str().len() <= 255);
     }
 }

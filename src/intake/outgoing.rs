@@ -10,7 +10,7 @@ use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 
 use crate::dispatch::ports::{DeadLetter, EventBatch, Requeue, Route};
-use crate::domain::{Job, JobHead, JobHeaders, Lane, Payload};
+use crate::domain::{HotQueue, Job, JobHead, JobHeaders, Lane, Payload};
 
 use super::names::Names;
 
@@ -116,6 +116,28 @@ impl Outgoing {
             mandatory: true,
             message_id: head.map(|head| head.id.as_str().into()),
             headers: FieldTable::default(),
+            basis: BasicProperties::default(),
+            body: Body::Job(payload),
+        }
+    }
+
+    /// A job that was found in an account's own queue which is given up: to where it would be
+    /// published now, with what earlier rounds have noted. Its message need not be readable.
+    #[must_use]
+    pub fn moved(
+        names: &Names,
+        from: &HotQueue,
+        message_id: Option<ShortString>,
+        headers: &JobHeaders,
+        payload: Payload,
+    ) -> Self {
+        Self {
+            exchange: names.send(),
+            key: Names::job_key(from.lane, &from.account),
+            lane: None,
+            mandatory: true,
+            message_id,
+            headers: job_headers(headers),
             basis: BasicProperties::default(),
             body: Body::Job(payload),
         }

@@ -1,11 +1,13 @@
 //! The task that acknowledges what is settled.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use lapin::Channel;
 use lapin::options::{BasicAckOptions, BasicNackOptions};
+use lapin::types::ShortString;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -13,7 +15,6 @@ use crate::dispatch::ports::Receipt;
 
 use super::acks::TagTracker;
 use super::connection::explain;
-use super::status::Source;
 
 /// How long finished deliveries above an open one wait for it, in the hope of one run. The design
 /// allows 50 ms; the rest of that is for the way to the broker.
@@ -30,19 +31,24 @@ pub(super) enum Settle {
     /// A channel was opened.
     Opened(Opened),
     /// A channel is gone; the broker will deliver again what is not acknowledged.
-    Closed { source: usize, epoch: u64 },
+    Closed { epoch: u64 },
     /// Deliveries are settled.
     Finished(Vec<Receipt>),
     /// Deliveries are to go back to their queues.
     Returned(Vec<Receipt>),
+    /// Answer when everything up to this delivery is settled.
+    Leaving {
+        last: Receipt,
+        answer: oneshot::Sender<()>,
+    },
     /// Acknowledge all that can be now, then answer.
     Flush(oneshot::Sender<()>),
 }
 
 /// A channel with deliveries to acknowledge.
 pub(super) struct Opened {
-    pub(super) source: usize,
     pub(super) epoch: u64,
+    pub(super) queue: ShortString,
     pub(super) channel: Channel,
     /// To be told when acknowledging fails.
     pub(super) lost: Arc<Notify>,
@@ -51,6 +57,8 @@ pub(super) struct Opened {
 struct Open {
     opened: Opened,
     tags: TagTracker,
+    /// Who waits for everything up to which delivery.
+    leaving: Option<(u64, oneshot::Sender<()>)>,
 }
 
 /// Runs until every sender of the inbox is gone.
@@ -69,7 +77,8 @@ pub(super) async fn run(mut inbox: mpsc::UnboundedReceiver<Settle>) {
 
 #[derive(Default)]
 struct Settler {
-    open: [Option<Open>; Source::ALL.len()],
+    /// By epoch.
+    open: HashMap<u64, Open>,
     /// When finished deliveries above open ones have waited long enough.
     singles_due: Option<Instant>,
 }
@@ -80,15 +89,23 @@ impl Settler {
         for message in messages {
             match message {
                 Settle::Opened(opened) => {
-                    let source = opened.source;
-                    let tags = TagTracker::default();
-                    self.open[source] = Some(Open { opened, tags });
+                    let open = Open {
+                        tags: TagTracker::default(),
+                        leaving: None,
+                        opened,
+                    };
+                    self.open.insert(open.opened.epoch, open);
                 }
-                Settle::Closed { source, epoch } => {
-                    self.open[source].take_if(|open| open.opened.epoch == epoch);
+                Settle::Closed { epoch } => {
+                    self.open.remove(&epoch);
                 }
                 Settle::Finished(receipts) => self.finish(&receipts),
                 Settle::Returned(receipts) => self.give_back(&receipts).await,
+                Settle::Leaving { last, answer } => {
+                    if let Some(open) = self.open.get_mut(&last.epoch) {
+                        open.leaving = Some((last.tag, answer));
+                    }
+                }
                 Settle::Flush(answer) => flushed.push(answer),
             }
         }
@@ -103,7 +120,7 @@ impl Settler {
     fn finish(&mut self, receipts: &[Receipt]) {
         let mut stale = 0_usize;
         for receipt in receipts {
-            match self.open_for(receipt) {
+            match self.open.get_mut(&receipt.epoch) {
                 Some(open) => open.tags.finish(receipt.tag),
                 None => stale += 1,
             }
@@ -118,7 +135,7 @@ impl Settler {
         let mut receipts = receipts.to_vec();
         receipts.sort_unstable();
         for receipt in receipts.into_iter().rev() {
-            let Some(open) = self.open_for(&receipt) else {
+            let Some(open) = self.open.get_mut(&receipt.epoch) else {
                 continue;
             };
             open.tags.returned(receipt.tag);
@@ -133,28 +150,20 @@ impl Settler {
         }
     }
 
-    fn open_for(&mut self, receipt: &Receipt) -> Option<&mut Open> {
-        let source = usize::try_from(receipt.source).ok()?;
-        let open = self.open.get_mut(source)?.as_mut()?;
-        (open.opened.epoch == receipt.epoch).then_some(open)
-    }
-
     async fn acknowledge(&mut self, singles_too: bool) {
-        for slot in &mut self.open {
-            let Some(open) = slot else { continue };
+        let mut lost = Vec::new();
+        for (epoch, open) in &mut self.open {
             if let Err(reason) = open.acknowledge(singles_too).await {
-                let queue = Source::ALL[open.opened.source];
-                tracing::warn!(lane = %queue.lane, admitted = queue.admitted, reason,
+                tracing::warn!(queue = %open.opened.queue, reason,
                     "acknowledging failed: the broker will deliver again");
                 open.opened.lost.notify_one();
-                *slot = None;
+                lost.push(*epoch);
             }
         }
-        let waiting = self
-            .open
-            .iter()
-            .flatten()
-            .any(|open| open.tags.has_waiting());
+        for epoch in lost {
+            self.open.remove(&epoch);
+        }
+        let waiting = self.open.values().any(|open| open.tags.has_waiting());
         self.singles_due = match self.singles_due {
             _ if !waiting => None,
             Some(due) if !singles_too => Some(due),
@@ -171,7 +180,17 @@ impl Open {
         } else {
             Vec::new()
         };
-        let run = run.map(|ack| (ack.tag, ack.multiple));
+        self.send(run.map(|ack| (ack.tag, ack.multiple)), singles)
+            .await?;
+        let has_left = |(last, _): &mut (u64, _)| self.tags.is_settled_to(*last);
+        if let Some((_, answer)) = self.leaving.take_if(has_left) {
+            // Whoever asked may have stopped waiting.
+            let _ = answer.send(());
+        }
+        Ok(())
+    }
+
+    async fn send(&self, run: Option<(u64, bool)>, singles: Vec<u64>) -> Result<(), String> {
         let acks: Vec<_> = run
             .into_iter()
             .chain(singles.into_iter().map(|tag| (tag, false)))

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use lapin::Connection;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::backoff::Retry;
@@ -19,7 +19,9 @@ use super::connection::{self, Purpose};
 use super::consumer::Consumers;
 use super::endpoint::Endpoint;
 use super::error::{IntakeError, Verdict};
-use super::status::Source;
+use super::hot::{HotConsumption, Wire};
+use super::hot_consumers::HotConsumers;
+use super::source::Source;
 use super::topology;
 
 /// What lasted this long has worked: the next pause is a short one again.
@@ -41,6 +43,10 @@ pub(super) struct Supervisor {
     pub(super) endpoint: Endpoint,
     /// Rung by the publishing side when an exchange or binding seems to be missing.
     pub(super) redeclare: Arc<Notify>,
+    /// Accounts' own queues that are to be consumed from.
+    pub(super) wanted: watch::Receiver<Arc<[HotConsumption]>>,
+    /// The present connection, for what else is done over it.
+    pub(super) wire: watch::Sender<Option<Wire>>,
 }
 
 impl Supervisor {
@@ -58,7 +64,13 @@ impl Supervisor {
                 Ok(connection) => {
                     has_worked = true;
                     let since = Instant::now();
+                    let connection = Arc::new(connection);
+                    self.wire.send_replace(Some(Wire {
+                        connection: Arc::clone(&connection),
+                        since,
+                    }));
                     self.serve(&connection).await;
+                    self.wire.send_replace(None);
                     if since.elapsed() >= LASTING {
                         retry.reset();
                     }
@@ -84,12 +96,28 @@ impl Supervisor {
 
     /// Consumes from every source until the connection is lost or the end comes.
     async fn serve(&self, connection: &Connection) {
-        let sources = 0..Source::ALL.len();
-        let mut consuming: FuturesUnordered<_> = sources
+        let mut consuming: FuturesUnordered<_> = Source::FIXED
+            .iter()
             .map(|source| self.keep_consuming(connection, source))
             .collect();
+        let mut hot = HotConsumers::new(self, connection);
+        let mut wanted = self.wanted.clone();
+        let mut taking = self.consumers.taking.clone();
+        let every_source = async {
+            loop {
+                tokio::select! {
+                    next = consuming.next() => if next.is_none() { break },
+                    () = hot.next() => {}
+                    Ok(()) = wanted.changed() => {}
+                    Ok(()) = taking.changed() => {}
+                }
+                hot.follow(&wanted.borrow_and_update(), *taking.borrow_and_update());
+            }
+            // Those that are left are settled from like the others.
+            hot.finish().await;
+        };
         tokio::select! {
-            () = async { while consuming.next().await.is_some() {} } => {}
+            () = every_source => {}
             () = self.redeclare_when_asked(connection) => {}
         }
         connection::close(connection, CLOSE_LIMIT).await;
@@ -97,7 +125,7 @@ impl Supervisor {
 
     /// Consumes from one source, with new channels as they are needed, as long as there is a
     /// connection.
-    async fn keep_consuming(&self, connection: &Connection, source: usize) {
+    async fn keep_consuming(&self, connection: &Connection, source: &Source) {
         let mut retry = Retry::capped(self.consumers.options.longest_pause);
         loop {
             let since = Instant::now();
@@ -143,16 +171,16 @@ impl Supervisor {
         }
     }
 
-    fn report(&self, error: &IntakeError) {
+    pub(super) fn report(&self, error: &IntakeError) {
         tracing::warn!(%error, "consuming is disturbed; trying again");
         self.consumers.status.failed(error.to_string());
     }
 
-    fn is_stopping(&self) -> bool {
+    pub(super) fn is_stopping(&self) -> bool {
         self.consumers.stop.is_cancelled() || self.consumers.close.is_cancelled()
     }
 
-    async fn pause(&self, retry: &mut Retry) {
+    pub(super) async fn pause(&self, retry: &mut Retry) {
         tokio::select! {
             () = sleep(retry.next_pause()) => {}
             () = self.consumers.stop.cancelled() => {}

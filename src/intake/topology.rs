@@ -197,14 +197,14 @@ fn waiting_arguments(names: &Names, delay: Duration) -> FieldTable {
     arguments
 }
 
-fn quorum() -> FieldTable {
+pub(super) fn quorum() -> FieldTable {
     let mut arguments = FieldTable::default();
     arguments.insert("x-queue-type".into(), text("quorum"));
     arguments
 }
 
 /// Waits for the broker's answer to one declaration.
-async fn within<T>(
+pub(super) async fn within<T>(
     limit: Duration,
     what: &str,
     answer: impl Future<Output = lapin::Result<T>>,

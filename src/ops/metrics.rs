@@ -69,6 +69,7 @@ impl Metrics {
         };
         instruments.jobs();
         instruments.waits();
+        instruments.hot();
         instruments.troubles();
         instruments.states();
         instruments.records();
@@ -152,18 +153,35 @@ impl Instruments {
                     .collect()
             },
         );
-        let waiting = self.meter.u64_observable_gauge("lanekeeper.waiting");
-        let telemetry = self.telemetry.clone();
-        waiting
-            .with_description("Jobs that wait in the database; every worker tells the same number")
-            .with_callback(move |observer| {
-                for (labels, jobs) in
-                    by_lane(|lane| telemetry.counts().waiting.get(lane.index(), 0))
-                {
-                    observer.observe(jobs, &labels);
-                }
-            })
-            .build();
+        self.lane_gauge(
+            "lanekeeper.waiting",
+            "Jobs that wait in the database; every worker tells the same number",
+            |counts, lane| counts.waiting.get(lane.index(), 0),
+        );
+    }
+
+    /// Queues of accounts' own.
+    fn hot(&self) {
+        self.counter(
+            "lanekeeper.splits",
+            "Accounts under pressure that were given a queue of their own",
+            |counts| by_lane(|lane| counts.splits.get(lane.index(), 0)),
+        );
+        self.counter(
+            "lanekeeper.splits_declined",
+            "Accounts under pressure for which there was no more room for one",
+            |counts| by_lane(|lane| counts.splits_declined.get(lane.index(), 0)),
+        );
+        self.counter(
+            "lanekeeper.merges",
+            "Accounts that share the lane's queue again",
+            |counts| by_lane(|lane| counts.merges.get(lane.index(), 0)),
+        );
+        self.lane_gauge(
+            "lanekeeper.hot_queues",
+            "Queues of accounts' own; every worker tells the same number",
+            |counts, lane| counts.hot_queues.get(lane.index(), 0),
+        );
     }
 
     /// What operators should look at when it grows.
@@ -254,18 +272,11 @@ impl Instruments {
 
     /// What is so now.
     fn states(&self) {
-        let in_flight = self.meter.u64_observable_gauge("lanekeeper.in_flight");
-        let telemetry = self.telemetry.clone();
-        in_flight
-            .with_description("Jobs at carriers")
-            .with_callback(move |observer| {
-                for (labels, jobs) in
-                    by_lane(|lane| telemetry.counts().in_flight.get(lane.index(), 0))
-                {
-                    observer.observe(jobs, &labels);
-                }
-            })
-            .build();
+        self.lane_gauge(
+            "lanekeeper.in_flight",
+            "Jobs at carriers",
+            |counts, lane| counts.in_flight.get(lane.index(), 0),
+        );
         let mode = self.meter.u64_observable_gauge("lanekeeper.meter_mode");
         let telemetry = self.telemetry.clone();
         mode.with_description("1 for the counter that decides, 0 for the other")
@@ -287,6 +298,25 @@ impl Instruments {
                     by_lane(|lane| telemetry.counts().oldest_ms.get(lane.index(), 0))
                 {
                     observer.observe(Duration::from_millis(millis).as_secs_f64(), &labels);
+                }
+            })
+            .build();
+    }
+
+    /// A state of each lane.
+    fn lane_gauge(
+        &self,
+        name: &'static str,
+        description: &'static str,
+        read: impl Fn(&Counts, Lane) -> u64 + Send + Sync + 'static,
+    ) {
+        let telemetry = self.telemetry.clone();
+        let gauge = self.meter.u64_observable_gauge(name);
+        gauge
+            .with_description(description)
+            .with_callback(move |observer| {
+                for (labels, count) in by_lane(|lane| read(telemetry.counts(), lane)) {
+                    observer.observe(count, &labels);
                 }
             })
             .build();

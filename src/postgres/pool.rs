@@ -14,9 +14,9 @@ use crate::settings;
 /// How the server's list of sessions shows this program.
 const APPLICATION: &str = "lanekeeper";
 
-/// Connections of what goes on beside the pipeline: four turns of the releaser, and one for counting
-/// and for the ledger's upkeep.
-pub const BESIDE: u32 = 5;
+/// Connections of what goes on beside the pipeline: four turns of the releaser, one for counting and
+/// for the ledger's upkeep, and two for accounts' own queues.
+pub const BESIDE: u32 = 7;
 
 /// A connection that has been idle for longer may have died unnoticed: it is tried before use.
 const TRIED_AFTER: Duration = Duration::from_secs(1);

@@ -11,6 +11,7 @@ mod claims;
 mod database;
 mod environment;
 mod error;
+mod hot;
 mod inbound;
 mod jobs;
 mod known;
@@ -42,6 +43,7 @@ pub use claims::Claims;
 pub use database::Database;
 pub use environment::{ENV_CONFIG, ENV_PREFIX, env_name};
 pub use error::SettingsError;
+pub use hot::Hot;
 pub use inbound::Inbound;
 pub use jobs::Jobs;
 pub use lanes::Lanes;
@@ -73,6 +75,8 @@ pub struct Settings {
     pub claims: Claims,
     /// `[lanes]`.
     pub lanes: Lanes,
+    /// `[hot]`.
+    pub hot: Hot,
     /// `[accounts]`.
     pub accounts: Accounts,
     /// `[jobs]`.
@@ -154,6 +158,7 @@ fn read_all(table: &Table, asked: &RefCell<BTreeSet<String>>) -> Result<Settings
         claims: Claims::read(&section("claims"))?,
         accounts: Accounts::read(&section("accounts"), &lanes)?,
         lanes,
+        hot: Hot::read(&section("hot"))?,
         jobs: Jobs::read(&section("jobs"))?,
         carriers: read_carriers(table, &defaults, asked)?,
         outcomes: Outcomes::read(&section("outcomes"))?,

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::reading;
 use super::ring::KeyRing;
-use crate::accounts::keeper::{self, Copied};
+use crate::accounts::reading as directory;
+use crate::postgres::{self, Copied};
 
 /// The keys as they are now: the last ring that was read. [`keep`] puts another in its place whenever
 /// a key is made or revoked.
@@ -62,17 +63,22 @@ impl LiveKeyRing {
 /// It has a connection apart from that of the directory: a revoked key must not be accepted for as
 /// long as the reading of a large directory takes.
 pub async fn keep(keys: Arc<LiveKeyRing>, pool: &PgPool, stop: CancellationToken) {
-    keeper::keep(keys, pool, stop).await;
+    postgres::keep(keys, pool, stop).await;
 }
 
 impl Copied for LiveKeyRing {
     type Read = (KeyRing, i64);
 
+    const CHANNEL: &'static str = directory::CHANNEL;
     const WHAT: &'static str = "the API keys";
     const BEFORE: &'static str = "no request is accepted";
 
     fn version(&self) -> Option<i64> {
         self.0.borrow().as_ref()?.version
+    }
+
+    async fn version_now(connection: &mut PgConnection) -> sqlx::Result<i64> {
+        directory::version(connection).await
     }
 
     async fn read(connection: &mut PgConnection) -> sqlx::Result<Self::Read> {

@@ -72,11 +72,7 @@ fn many(name: &str, count: usize, lane: Lane, outcome: Outcome) -> Vec<Ended> {
 /// Receipts, told apart by their tags.
 fn receipts(count: usize) -> Vec<Receipt> {
     let tags = 1..=count as u64;
-    let receipt = |tag| Receipt {
-        source: 0,
-        epoch: 1,
-        tag,
-    };
+    let receipt = |tag| Receipt { epoch: 1, tag };
     tags.map(receipt).collect()
 }
 

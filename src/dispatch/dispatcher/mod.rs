@@ -10,6 +10,7 @@ mod ask;
 mod back;
 mod census;
 mod lanes;
+mod pressed;
 mod take;
 
 use std::collections::VecDeque;
@@ -32,6 +33,7 @@ use super::pauses::Pauses;
 use super::ports::{
     AccountAnswer, Broker, Carrier, Clock, Delivery, Meter, Records, RecordsError, TryId,
 };
+use super::pressure::Pressure;
 use super::record::TryAgain;
 use super::send::{Ending, Finished};
 use super::settle::{LedgerKeepsUp, Settlement, Unsent};
@@ -140,6 +142,8 @@ pub(super) struct Dispatcher<B, M, C, K, R> {
     /// Jobs of a closed lane that came by the queue of an open one, on their way to their own.
     astray: [VecDeque<InHand>; 2],
     pauses: Pauses,
+    /// Nobody's where nobody wants to know.
+    pressures: Option<[Pressure; 2]>,
     waiting: Waiting<Departing>,
     retrying: Waiting<InHand>,
     lanes: Lanes,
@@ -184,6 +188,10 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
             parking: Default::default(),
             astray: Default::default(),
             pauses: Pauses::default(),
+            pressures: options.pressure.as_ref().map(|watch| {
+                let sheds = options.sheds_per_second;
+                sheds.map(|count| Pressure::new(watch.options, count, now))
+            }),
             waiting: Waiting::new(),
             retrying: Waiting::new(),
             lanes: Lanes::open(),
@@ -323,6 +331,7 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
         self.park(now);
         self.send_on(now);
         self.take(now);
+        self.tell_pressed(now);
         self.shed_surplus(now);
         self.keep_house(now);
     }
@@ -341,6 +350,8 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
         self.next_housekeeping = now + HOUSEKEEPING;
         self.reached.sweep(now);
         self.pauses.sweep(now);
+        self.shed_overstayed(now);
+        self.tell_held_of_own();
         let broker = &self.world.broker;
         for queue in &mut self.queues {
             queue.forget(|receipt| broker.is_live(receipt));

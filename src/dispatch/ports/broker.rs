@@ -11,9 +11,7 @@ use crate::domain::{AccountId, Decoded, JobHeaders, JobId, Lane, Payload};
 /// By what an acknowledgement finds its delivery again. Only the broker adapter looks inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Receipt {
-    /// The queue consumed from, as the adapter numbers them.
-    pub source: u32,
-    /// Which opening of that queue's channel; tags mean nothing on a later one.
+    /// Which opening of which queue's channel: no two have the same. Tags mean nothing on another.
     pub epoch: u64,
     /// The delivery's tag on that channel.
     pub tag: u64,
@@ -26,6 +24,8 @@ pub struct Delivery {
     pub receipt: Receipt,
     /// The lane of the queue that it came from, which need not be the lane of the job.
     pub source_lane: Lane,
+    /// Whether it came by a queue that only jobs of its account and lane come by.
+    pub own_queue: bool,
     /// What earlier rounds have noted.
     pub headers: JobHeaders,
     /// When it arrived in this process.

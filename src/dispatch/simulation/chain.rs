@@ -347,6 +347,7 @@ impl World {
             announce_outcomes: true,
             claim_life: Duration::from_secs(900),
             policy: Arc::new(move |_| Some(Arc::clone(&policy))),
+            pressure: None,
             try_seed: 1,
         };
         Pipeline::new(

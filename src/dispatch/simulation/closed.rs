@@ -190,6 +190,7 @@ fn options() -> PipelineOptions {
         announce_outcomes: true,
         claim_life: Duration::from_secs(900),
         policy: Arc::new(move |_| Some(Arc::clone(&policy))),
+        pressure: None,
         try_seed: 1,
     }
 }

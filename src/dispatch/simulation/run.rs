@@ -335,6 +335,7 @@ impl Stage {
             policy: Arc::new(move |account| {
                 Some(Arc::new(AccountPolicy::of(outside.ceilings(account))))
             }),
+            pressure: None,
             try_seed: Rng::with_seed(self.outside.plan.seed ^ (round << 32) ^ number as u64)
                 .u64(..),
         }

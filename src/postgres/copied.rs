@@ -1,4 +1,4 @@
-//! Keeps what is in memory as the database has it.
+//! Keeps a copy of some tables in memory as the database has them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +8,9 @@ use sqlx::{Acquire as _, PgConnection, PgPool};
 use tokio::time::{Instant, error::Elapsed, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::reading;
+use super::error::explain;
 use crate::backoff::Retry;
-use crate::postgres::explain;
 
-/// What the database notifies of each change.
-const CHANNEL: &str = "lanekeeper_directory";
 /// How often the version is asked for although nothing was notified: a notification may be lost.
 const REFRESH: Duration = Duration::from_millis(500);
 /// How long connecting may take, and a question about the version.
@@ -26,11 +23,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// half of the time, not all of it.
 const LONGEST_REST: Duration = Duration::from_millis(400);
 
-/// A copy of some of the tables whose changes `directory.version` counts.
-pub(super) trait Copied: Send + Sync {
+/// A copy of some tables whose changes are counted, and notified.
+pub(crate) trait Copied: Send + Sync {
     /// What was read of the tables at one moment.
     type Read: Send;
 
+    /// What the database notifies of each change.
+    const CHANNEL: &'static str;
     /// What it is a copy of, in the plural.
     const WHAT: &'static str;
     /// What is not done before it was read once.
@@ -38,6 +37,10 @@ pub(super) trait Copied: Send + Sync {
 
     /// The version of the tables that it was read from last.
     fn version(&self) -> Option<i64>;
+
+    /// The version of the tables now: it grows with each change.
+    fn version_now(connection: &mut PgConnection)
+    -> impl Future<Output = sqlx::Result<i64>> + Send;
 
     /// Reads all that it consists of.
     fn read(connection: &mut PgConnection)
@@ -50,7 +53,7 @@ pub(super) trait Copied: Send + Sync {
 /// Reads the copy from the database that `pool` leads to, and again whenever that changes, on a
 /// connection of its own, until `stop`. While the database is away it tries again for ever, and what
 /// was read last holds.
-pub(super) async fn keep<C: Copied>(copy: Arc<C>, pool: &PgPool, stop: CancellationToken) {
+pub(crate) async fn keep<C: Copied>(copy: Arc<C>, pool: &PgPool, stop: CancellationToken) {
     let options = pool.connect_options();
     let keeper = Keeper { copy };
     stop.run_until_cancelled_owned(keeper.run(&options)).await;
@@ -101,7 +104,7 @@ impl<C: Copied> Keeper<C> {
             .connect_lazy_with(options.clone());
         let mut listener = timeout(ANSWER, PgListener::connect_with(&pool)).await??;
         listener.eager_reconnect(false);
-        timeout(ANSWER, listener.listen(CHANNEL)).await??;
+        timeout(ANSWER, listener.listen(C::CHANNEL)).await??;
         let mut follower = Follower {
             copy: &*self.copy,
             listener,
@@ -159,7 +162,7 @@ impl<C: Copied> Follower<'_, C> {
     /// Reads everything, if it is not what was read before.
     async fn refresh(&mut self) -> Result<(), Lost> {
         let connection: &mut PgConnection = self.listener.acquire().await?;
-        let version = timeout(ANSWER, reading::version(connection)).await??;
+        let version = timeout(ANSWER, C::version_now(connection)).await??;
         if self.copy.version() == Some(version) {
             return Ok(());
         }

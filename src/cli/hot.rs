@@ -1,0 +1,76 @@
+//! Accounts' own queues, where there is a database to write them down in.
+
+use std::num::NonZeroU16;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::records::Memory;
+use crate::dispatch::{PressureOptions, PressureWatch};
+use crate::domain::{AccountId, Lane};
+use crate::hot::{self, HotList, HotOptions, Merger, Splitter};
+use crate::intake::HotBroker;
+use crate::settings::Settings;
+use crate::telemetry::Telemetry;
+
+/// Starts what looks after accounts' own queues, until `stop`; gives where the pipeline tells which
+/// accounts are under pressure.
+pub(super) fn start(
+    settings: &Settings,
+    memory: &Memory,
+    broker: HotBroker,
+    telemetry: &Telemetry,
+    keepers: &mut JoinSet<()>,
+    stop: &CancellationToken,
+) -> Option<PressureWatch> {
+    let pool = memory.beside()?.pool().clone();
+    let list = Arc::new(HotList::new(&settings.amqp.prefix.to_string()));
+    let options = HotOptions {
+        most: settings.hot.most,
+        idle: settings.hot.idle,
+        settle: settings.hot.settle,
+    };
+    let (tell, pressed) = mpsc::unbounded_channel();
+    let splitter = Splitter {
+        pool: pool.clone(),
+        list: Arc::clone(&list),
+        broker: broker.clone(),
+        options,
+        telemetry: telemetry.clone(),
+    };
+    keepers.spawn(splitter.run(pressed, stop.clone()));
+    let merger = Merger {
+        pool: pool.clone(),
+        list: Arc::clone(&list),
+        broker: broker.clone(),
+        options,
+        telemetry: telemetry.clone(),
+    };
+    keepers.spawn(merger.run(stop.clone()));
+    let directory = Arc::clone(&memory.directory);
+    let ceiling = Arc::new(move |account: &AccountId, lane: Lane| {
+        let policy = directory.policy(account)?;
+        Some(policy.ceilings.of_lane(lane))
+    });
+    let most = NonZeroU16::new(settings.amqp.prefetch).unwrap_or(NonZeroU16::MIN);
+    let consumed = hot::consume(
+        Arc::clone(&list),
+        broker,
+        ceiling,
+        most,
+        telemetry.clone(),
+        stop.clone(),
+    );
+    keepers.spawn(consumed);
+    let stop = stop.clone();
+    keepers.spawn(async move { hot::follow(list, &pool, stop).await });
+    Some(PressureWatch {
+        options: PressureOptions {
+            jobs: settings.hot.jobs,
+            within: settings.hot.within,
+        },
+        tell,
+    })
+}
