@@ -1,11 +1,16 @@
 -- Queues of accounts' own at the broker. An account that keeps being shed in a lane gets one, so that
 -- its backlog stands in nobody's way; when it has long not needed it, it shares again.
 --
---   new       the number is taken; the queue is about to be declared
---   open      the queue exists and jobs are sent there; workers consume from it
+--   new       the number is taken; the queue is being declared
+--   spare     the queue exists, and will be some account's
+--   open      it is an account's: jobs are sent there, and workers consume from it
 --   draining  no more jobs are sent there; workers still consume from it
 --   closing   workers leave it; what is left in it is moved to where it would be published now, and
 --             then it is deleted, and the row with it
+--
+-- Spare queues are made beforehand, because a quorum queue is not safe at once: messages confirmed by
+-- one that was declared less than a second before its broker was killed are lost, and the queue is of
+-- no use any more (RabbitMQ 3.10.8, observed).
 --
 -- Jobs are only ever sent to the queue of an open row: a row is open before its queue is bound, and
 -- unbound before it is no longer open. A closing row never becomes anything else.
@@ -19,8 +24,11 @@ CREATE TABLE hot_queues (
     -- What the names of all queues begin with.
     prefix text NOT NULL,
     lane text NOT NULL CHECK (lane IN ('transactional', 'marketing')),
-    account_id text NOT NULL CHECK (account_id ~ '^[A-Za-z0-9_-]{1,64}$'),
-    state text NOT NULL DEFAULT 'new' CHECK (state IN ('new', 'open', 'draining', 'closing')),
+    -- Null: nobody's yet.
+    account_id text CHECK (account_id ~ '^[A-Za-z0-9_-]{1,64}$'),
+    state text NOT NULL DEFAULT 'new',
+    CHECK (CASE state WHEN 'new' THEN account_id IS NULL WHEN 'spare' THEN account_id IS NULL
+        ELSE state IN ('open', 'draining', 'closing') AND account_id IS NOT NULL END),
     -- Grows with each step, so that nobody takes the next one who has not seen the last.
     version bigint NOT NULL DEFAULT 1,
     changed_at timestamptz NOT NULL DEFAULT now(),

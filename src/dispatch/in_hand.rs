@@ -15,6 +15,10 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 
 /// A job that this worker holds and the broker still counts as unsettled.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own: any may be so while the others are not"
+)]
 pub(super) struct InHand {
     pub job: Box<Job>,
     pub receipt: Receipt,

@@ -11,11 +11,9 @@ use super::rows;
 use crate::domain::{AccountId, HotQueue, Lane};
 use crate::postgres::{self, Copied, ONE_MOMENT};
 
-/// How far a queue has come.
+/// How far a queue that is an account's has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// It is about to be declared.
-    New,
     /// Its account's jobs are sent there.
     Open,
     /// No more jobs are sent there, and it is consumed from.
@@ -25,13 +23,12 @@ pub enum State {
 }
 
 impl State {
-    const ALL: [Self; 4] = [Self::New, Self::Open, Self::Draining, Self::Closing];
+    const ALL: [Self; 3] = [Self::Open, Self::Draining, Self::Closing];
 
     /// The name in the table.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::New => "new",
             Self::Open => "open",
             Self::Draining => "draining",
             Self::Closing => "closing",

@@ -93,10 +93,6 @@ impl Merger {
             return Ok(());
         };
         match row.state {
-            // Whoever took the number has not come back, and is too late by now.
-            State::New if row.changed > self.late() => {
-                self.advance(transaction, &row, State::Closing).await
-            }
             State::Open if row.pressed > self.options.idle.max(self.late()) => {
                 if session.look(&row.queue).await?.is_none_or(is_empty) {
                     session.unbind(&row.queue).await?;
@@ -112,7 +108,7 @@ impl Merger {
                 Ok(())
             }
             State::Closing => self.finish(session, transaction, &row).await,
-            State::New | State::Open | State::Draining => Ok(()),
+            State::Open | State::Draining => Ok(()),
         }
     }
 
@@ -159,7 +155,7 @@ impl Merger {
                     if since.elapsed() >= self.options.apart()
                         && self.is_deserted(session, row).await?
                     {
-                        session.delete(&row.queue).await?;
+                        session.delete(row.queue.lane, row.queue.number).await?;
                         break;
                     }
                 }

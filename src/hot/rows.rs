@@ -27,8 +27,21 @@ pub(super) async fn lock(
     lane: Lane,
     account: &AccountId,
 ) -> sqlx::Result<Option<PgTransaction<'static>>> {
+    lock_key(pool, &format!("{prefix}.{lane}.hot.{account}")).await
+}
+
+/// The same for the spare queues of a lane.
+pub(super) async fn lock_spares(
+    pool: &PgPool,
+    prefix: &str,
+    lane: Lane,
+) -> sqlx::Result<Option<PgTransaction<'static>>> {
+    // No account's id has a dot.
+    lock_key(pool, &format!("{prefix}.{lane}.spare.queues")).await
+}
+
+async fn lock_key(pool: &PgPool, key: &str) -> sqlx::Result<Option<PgTransaction<'static>>> {
     let mut transaction = pool.begin().await?;
-    let key = format!("{prefix}.{lane}.hot.{account}");
     let mine = sqlx::query_scalar!(
         r#"SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS "mine!""#,
         key,
@@ -74,50 +87,51 @@ fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
-/// Writes a new row, unless there are as many as there may be.
-pub(super) async fn add(
+/// What was found for an account that needs a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Assigned {
+    /// This one is its own from now on.
+    Queue(HotQueue),
+    /// As many accounts as may have queues of their own.
+    TooMany,
+    /// There is no spare one just now.
+    NoneSpare,
+}
+
+/// Makes the oldest spare queue an account's, and opens it, where no more than `most` accounts have one.
+pub(super) async fn assign(
     connection: &mut PgConnection,
     prefix: &str,
     lane: Lane,
     account: &AccountId,
     most: u32,
-) -> sqlx::Result<Option<Row>> {
-    // Two that add one for different accounts must not both find room for the last.
+) -> sqlx::Result<Assigned> {
+    // Two accounts must not both get the last one that there may be.
     sqlx::query!("LOCK TABLE hot_queues IN SHARE ROW EXCLUSIVE MODE")
         .execute(&mut *connection)
         .await?;
-    let row = sqlx::query!(
-        "INSERT INTO hot_queues (prefix, lane, account_id)
-        SELECT $1, $2, $3 WHERE (SELECT count(*) FROM hot_queues WHERE prefix = $1) < $4
-        RETURNING number, version",
+    if count(connection, prefix, lane).await?.taken >= i64::from(most) {
+        return Ok(Assigned::TooMany);
+    }
+    let number = sqlx::query_scalar!(
+        "UPDATE hot_queues SET account_id = $3, state = 'open', version = version + 1,
+            changed_at = clock_timestamp(), pressed_at = clock_timestamp()
+        WHERE number = (SELECT number FROM hot_queues
+            WHERE prefix = $1 AND lane = $2 AND state = 'spare'
+            ORDER BY number LIMIT 1)
+        RETURNING number",
         prefix,
         lane.as_str(),
         account.as_str(),
-        i64::from(most),
     );
-    let row = row.fetch_optional(connection).await?;
-    Ok(row.map(|row| Row {
-        queue: HotQueue {
+    let number = number.fetch_optional(connection).await?;
+    Ok(number.map_or(Assigned::NoneSpare, |number| {
+        Assigned::Queue(HotQueue {
             lane,
             account: account.clone(),
-            number: row.number,
-        },
-        state: State::New,
-        version: row.version,
-        changed: Duration::ZERO,
-        pressed: Duration::ZERO,
+            number,
+        })
     }))
-}
-
-/// Takes note that a step begins: whoever has not seen it takes none. Gives the row as it is then.
-pub(super) async fn claim(connection: &mut PgConnection, row: Row) -> sqlx::Result<Row> {
-    let version = sqlx::query_scalar!(
-        "UPDATE hot_queues SET version = version + 1, pressed_at = clock_timestamp()
-        WHERE number = $1 RETURNING version",
-        row.queue.number,
-    );
-    let version = version.fetch_one(connection).await?;
-    Ok(Row { version, ..row })
 }
 
 /// Moves a row on to another state; false when somebody else has taken a step since it was read.
@@ -149,7 +163,7 @@ pub(super) async fn still_mine(connection: &mut PgConnection, number: i64) -> sq
 /// Forgets a queue that is gone.
 pub(super) async fn forget(connection: &mut PgConnection, number: i64) -> sqlx::Result<()> {
     let forgetting = sqlx::query!(
-        "DELETE FROM hot_queues WHERE number = $1 AND state = 'closing'",
+        "DELETE FROM hot_queues WHERE number = $1 AND state IN ('new', 'closing')",
         number
     );
     forgetting.execute(connection).await.map(drop)
@@ -171,13 +185,13 @@ pub(super) async fn version(connection: &mut PgConnection) -> sqlx::Result<i64> 
         .await
 }
 
-/// Every queue of a prefix.
+/// Every queue that is an account's, with what its name begins with.
 pub(super) async fn all(connection: &mut PgConnection) -> sqlx::Result<Vec<(String, Listed)>> {
     let rows = sqlx::query!(
-        r#"SELECT prefix, number, lane, account_id, state, EXISTS (
+        r#"SELECT prefix, number, lane, account_id AS "account_id!", state, EXISTS (
             SELECT FROM holds WHERE holds.account_id = hot_queues.account_id
                 AND kind = 'account' AND target = hot_queues.account_id AND holds.state = 'paused'
-        ) AS "paused!" FROM hot_queues ORDER BY number"#
+        ) AS "paused!" FROM hot_queues WHERE account_id IS NOT NULL ORDER BY number"#
     );
     let rows = rows.fetch_all(connection).await?;
     let listed = rows.into_iter().filter_map(|row| {
@@ -194,4 +208,78 @@ pub(super) async fn all(connection: &mut PgConnection) -> sqlx::Result<Vec<(Stri
         Some((row.prefix, listed))
     });
     Ok(listed.collect())
+}
+
+/// How many queues there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Numbers {
+    /// Accounts' own, of both lanes.
+    pub taken: i64,
+    /// Spare ones of one lane, those among them that are still being declared.
+    pub spare: i64,
+}
+
+/// How many queues there are of a prefix, and spare ones of a lane.
+pub(super) async fn count(
+    connection: &mut PgConnection,
+    prefix: &str,
+    lane: Lane,
+) -> sqlx::Result<Numbers> {
+    let numbers = sqlx::query!(
+        r#"SELECT count(account_id) AS "taken!",
+            count(*) FILTER (WHERE account_id IS NULL AND lane = $2) AS "spare!"
+        FROM hot_queues WHERE prefix = $1"#,
+        prefix,
+        lane.as_str(),
+    );
+    let numbers = numbers.fetch_one(connection).await?;
+    Ok(Numbers {
+        taken: numbers.taken,
+        spare: numbers.spare,
+    })
+}
+
+/// Takes numbers for new queues.
+pub(super) async fn add(
+    connection: &mut PgConnection,
+    prefix: &str,
+    lane: Lane,
+    count: i64,
+) -> sqlx::Result<Vec<i64>> {
+    let numbers = sqlx::query_scalar!(
+        "INSERT INTO hot_queues (prefix, lane) SELECT $1, $2 FROM generate_series(1::bigint, $3)
+        RETURNING number",
+        prefix,
+        lane.as_str(),
+        count,
+    );
+    numbers.fetch_all(connection).await
+}
+
+/// New queues are spare ones from now on.
+pub(super) async fn ripen(connection: &mut PgConnection, numbers: &[i64]) -> sqlx::Result<()> {
+    let ripening = sqlx::query!(
+        "UPDATE hot_queues SET state = 'spare', version = version + 1, changed_at = clock_timestamp()
+        WHERE number = ANY($1) AND state = 'new'",
+        numbers
+    );
+    ripening.execute(connection).await.map(drop)
+}
+
+/// New queues of a lane that have not become spare ones for so long: whoever was at it has not come
+/// back. Nothing was ever sent there.
+pub(super) async fn abandoned(
+    connection: &mut PgConnection,
+    prefix: &str,
+    lane: Lane,
+    after: Duration,
+) -> sqlx::Result<Vec<i64>> {
+    let numbers = sqlx::query_scalar!(
+        "SELECT number FROM hot_queues WHERE prefix = $1 AND lane = $2 AND state = 'new'
+            AND changed_at < clock_timestamp() - make_interval(secs => $3)",
+        prefix,
+        lane.as_str(),
+        after.as_secs_f64(),
+    );
+    numbers.fetch_all(connection).await
 }

@@ -4,19 +4,20 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::PgPool;
+use sqlx::{PgPool, PgTransaction};
 use thiserror::Error;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::beat;
 use super::list::{HotList, State};
 use super::options::HotOptions;
-use super::rows::{self, Row};
+use super::rows::{self, Assigned, Row};
+use super::spares::{Spares, Wanted};
 use crate::dispatch::Pressed;
 use crate::domain::{AccountId, HotQueue, Lane};
-use crate::intake::{HotBroker, HotError};
+use crate::intake::{HotBroker, HotError, HotSession};
 use crate::postgres::explain;
 use crate::telemetry::Telemetry;
 
@@ -27,11 +28,32 @@ const REST: Duration = Duration::from_secs(5);
 /// How often it is written down for which queues jobs wait.
 const BEAT: Duration = Duration::from_secs(2);
 
-/// Why an account has no queue of its own although it is under pressure.
+/// How often it is tried again for accounts that wait for a spare queue.
+const TICK: Duration = Duration::from_millis(250);
+
+/// For how long an account waits for a spare queue; then it has to be told of anew.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What was done for an account under pressure.
+#[derive(Debug)]
+enum Split {
+    /// It has a queue of its own.
+    Made(HotQueue),
+    /// Its jobs are sent to the queue that it had.
+    Renewed(HotQueue),
+    /// Nothing.
+    Declined(Declined),
+}
+
+/// Why nothing was done for an account under pressure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Declined {
+    /// Another worker has just done it: what lies in the shared queue is shed all the same.
+    Done,
     /// There are as many as there may be.
     TooMany,
+    /// There is no spare queue just now; some are being made.
+    NoneSpare,
     /// Another worker is at it.
     Elsewhere,
     /// Its last one is being given up.
@@ -47,6 +69,8 @@ enum SplitError {
     Database(#[from] sqlx::Error),
     #[error(transparent)]
     Broker(#[from] HotError),
+    #[error("the broker has no such queue any more; it is given up")]
+    Missing,
 }
 
 /// Gives accounts under pressure queues of their own.
@@ -63,111 +87,183 @@ pub struct Splitter {
     pub telemetry: Telemetry,
 }
 
+/// An account in a lane.
+type Place = (Lane, AccountId);
+
+/// What a splitter remembers from one report to the next.
+#[derive(Default)]
+struct Memory {
+    /// Accounts that are left alone, until when.
+    resting: HashMap<Place, Instant>,
+    /// Accounts that wait for a spare queue, and until when that is worth while.
+    waiting: HashMap<Place, Instant>,
+    /// Queues of which jobs wait for their ceilings.
+    needed: HashSet<i64>,
+}
+
 impl Splitter {
     /// Splits off the queues of accounts that are told to be under pressure, until `stop`.
     pub async fn run(self, mut pressed: mpsc::UnboundedReceiver<Pressed>, stop: CancellationToken) {
-        let mut resting: HashMap<(Lane, AccountId), Instant> = HashMap::new();
-        let mut waiting: HashSet<i64> = HashSet::new();
-        let mut beats = interval(BEAT);
-        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            // Each step is carried through: only the wait for the next one ends with `stop`.
-            let next = tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                _ = beats.tick() => None,
-                next = pressed.recv() => match next {
-                    Some(next) => Some(next),
-                    None => return,
-                },
-            };
-            match next {
-                Some(Pressed::Own(lane, account)) => {
-                    waiting.extend(self.list.of(lane, &account).map(|one| one.queue.number));
+        let (wanted, watched) = watch::channel(Wanted::default());
+        let spares = Spares {
+            pool: self.pool.clone(),
+            list: Arc::clone(&self.list),
+            broker: self.broker.clone(),
+            options: self.options,
+            wanted: watched,
+        };
+        tokio::join!(spares.run(stop.clone()), async {
+            let mut memory = Memory::default();
+            let mut ticks = interval(TICK);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut beats = interval(BEAT);
+            beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                // Each step is carried through: only the wait for the next one ends with `stop`.
+                tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return,
+                    _ = beats.tick() => self.beat(&mut memory).await,
+                    _ = ticks.tick() => self.serve_waiting(&mut memory).await,
+                    next = pressed.recv() => match next {
+                        Some(next) => self.on_pressed(&mut memory, next).await,
+                        None => return,
+                    },
                 }
-                Some(Pressed::Shared(lane, account)) => {
-                    let key = (lane, account);
-                    if resting
-                        .get(&key)
-                        .is_some_and(|until| *until > Instant::now())
-                    {
-                        continue;
-                    }
-                    self.split_off(lane, &key.1).await;
-                    resting.insert(key, Instant::now() + REST);
-                }
-                None => {
-                    let now = Instant::now();
-                    resting.retain(|_, until| *until > now);
-                    beat::touch(&self.pool, std::mem::take(&mut waiting)).await;
+                wanted.send_if_modified(|now| {
+                    let waiting = memory.waiting_by_lane();
+                    waiting != std::mem::replace(now, waiting)
+                });
+            }
+        });
+    }
+
+    async fn beat(&self, memory: &mut Memory) {
+        let now = Instant::now();
+        memory.resting.retain(|_, until| *until > now);
+        beat::touch(&self.pool, std::mem::take(&mut memory.needed)).await;
+    }
+
+    async fn on_pressed(&self, memory: &mut Memory, pressed: Pressed) {
+        match pressed {
+            Pressed::Own(lane, account) => {
+                let own = self.list.of(lane, &account);
+                memory.needed.extend(own.map(|one| one.queue.number));
+            }
+            Pressed::Shared(lane, account) => {
+                let place = (lane, account);
+                if !memory.is_busy_with(&place) {
+                    self.split_off(memory, place).await;
                 }
             }
         }
     }
 
-    async fn split_off(&self, lane: Lane, account: &AccountId) {
-        match self.split(lane, account).await {
-            Ok(Ok(queue)) => {
-                self.telemetry.split(lane);
-                tracing::info!(%lane, %account, number = queue.number, "an account has a queue of its own now: its jobs kept being shed");
-            }
-            Ok(Err(why)) => {
-                if why == Declined::TooMany {
-                    self.telemetry.split_declined(lane);
+    /// Tries again for those that wait for a spare queue.
+    async fn serve_waiting(&self, memory: &mut Memory) {
+        for (place, until) in std::mem::take(&mut memory.waiting) {
+            if until > Instant::now() {
+                self.split_off(memory, place.clone()).await;
+                if let Some(again) = memory.waiting.get_mut(&place) {
+                    *again = until;
                 }
-                tracing::debug!(%lane, %account, ?why, "an account under pressure gets no queue of its own now");
+            }
+        }
+    }
+
+    async fn split_off(&self, memory: &mut Memory, place: Place) {
+        let (lane, account) = &place;
+        let now = Instant::now();
+        match self.split(*lane, account).await {
+            Ok(Split::Made(HotQueue { number, .. })) => {
+                self.telemetry.split(*lane);
+                tracing::info!(%lane, %account, number, "an account has a queue of its own now: its jobs kept being shed");
+            }
+            Ok(Split::Renewed(HotQueue { number, .. })) => {
+                tracing::info!(%lane, %account, number, "an account's jobs are sent to its own queue again: they kept being shed");
+            }
+            Ok(Split::Declined(Declined::NoneSpare)) => {
+                memory.waiting.insert(place, now + PATIENCE);
+                return;
+            }
+            Ok(Split::Declined(why)) => {
+                if why == Declined::TooMany {
+                    self.telemetry.split_declined(*lane);
+                }
+                tracing::debug!(%lane, %account, ?why, "nothing is done for an account under pressure");
             }
             Err(error) => {
                 tracing::warn!(%lane, %account, %error, "an account under pressure could not be given a queue of its own");
             }
         }
+        memory.resting.insert(place, now + REST);
     }
 
     /// Gives an account a queue, or has its jobs sent to the one that it has. The row is open before
     /// the queue is bound: nothing is ever sent to a queue from which nobody would consume.
-    async fn split(
-        &self,
-        lane: Lane,
-        account: &AccountId,
-    ) -> Result<Result<HotQueue, Declined>, SplitError> {
+    async fn split(&self, lane: Lane, account: &AccountId) -> Result<Split, SplitError> {
         let Some(session) = self.broker.session() else {
-            return Ok(Err(Declined::Disconnected));
+            return Ok(Split::Declined(Declined::Disconnected));
         };
-        let row = match self.claim(lane, account).await? {
-            Ok(row) => row,
-            Err(why) => return Ok(Err(why)),
-        };
-        session.create(&row.queue).await?;
-        let mut connection = self.pool.acquire().await?;
-        if !rows::become_state(&mut connection, &row, State::Open).await? {
-            return Ok(Err(Declined::Elsewhere));
-        }
-        session.bind(&row.queue).await?;
-        Ok(Ok(row.queue))
-    }
-
-    /// The row of the account's queue, for the next step to be taken here.
-    async fn claim(
-        &self,
-        lane: Lane,
-        account: &AccountId,
-    ) -> Result<Result<Row, Declined>, SplitError> {
         let prefix = self.list.prefix();
         let Some(mut transaction) = rows::lock(&self.pool, prefix, lane, account).await? else {
-            return Ok(Err(Declined::Elsewhere));
+            return Ok(Split::Declined(Declined::Elsewhere));
         };
-        let row = match rows::find(&mut transaction, prefix, lane, account).await? {
-            Some(row) if row.state == State::Closing => return Ok(Err(Declined::Closing)),
-            Some(row) => rows::claim(&mut transaction, row).await?,
-            None => {
-                let most = self.options.most;
-                match rows::add(&mut transaction, prefix, lane, account, most).await? {
-                    Some(row) => row,
-                    None => return Ok(Err(Declined::TooMany)),
-                }
-            }
+        if let Some(row) = rows::find(&mut transaction, prefix, lane, account).await? {
+            return self.renew(&session, transaction, row).await;
+        }
+        let most = self.options.most;
+        let queue = match rows::assign(&mut transaction, prefix, lane, account, most).await? {
+            Assigned::Queue(queue) => queue,
+            Assigned::TooMany => return Ok(Split::Declined(Declined::TooMany)),
+            Assigned::NoneSpare => return Ok(Split::Declined(Declined::NoneSpare)),
         };
         transaction.commit().await?;
-        Ok(Ok(row))
+        session.bind(&queue).await?;
+        Ok(Split::Made(queue))
+    }
+
+    /// Binds an account's queue again: it was about to be given up, or whoever opened it did not come
+    /// to binding it. One that the broker does not have is given up: a new one would not be safe yet.
+    async fn renew(
+        &self,
+        session: &HotSession,
+        mut transaction: PgTransaction<'static>,
+        row: Row,
+    ) -> Result<Split, SplitError> {
+        match row.state {
+            State::Closing => return Ok(Split::Declined(Declined::Closing)),
+            State::Open if row.changed < REST => return Ok(Split::Declined(Declined::Done)),
+            State::Open | State::Draining => {}
+        }
+        let is_there = session.look(&row.queue).await?.is_some();
+        let state = if is_there {
+            State::Open
+        } else {
+            State::Closing
+        };
+        if !rows::become_state(&mut transaction, &row, state).await? {
+            return Ok(Split::Declined(Declined::Elsewhere));
+        }
+        transaction.commit().await?;
+        if !is_there {
+            return Err(SplitError::Missing);
+        }
+        session.bind(&row.queue).await?;
+        Ok(Split::Renewed(row.queue))
+    }
+}
+
+impl Memory {
+    fn is_busy_with(&self, place: &Place) -> bool {
+        let rests = self.resting.get(place);
+        rests.is_some_and(|until| *until > Instant::now()) || self.waiting.contains_key(place)
+    }
+
+    fn waiting_by_lane(&self) -> Wanted {
+        Lane::ALL.map(|lane| {
+            let its = self.waiting.keys().filter(|(other, _)| *other == lane);
+            u32::try_from(its.count()).unwrap_or(u32::MAX)
+        })
     }
 }

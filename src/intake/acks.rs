@@ -217,6 +217,21 @@ mod tests {
         assert!(tracker.take_singles().is_empty());
     }
 
+    #[test]
+    fn everything_is_settled_when_the_last_hole_is() {
+        let mut tracker = TagTracker::default();
+        assert!(tracker.is_settled_to(0));
+        finish_all(&mut tracker, [1, 3]);
+        tracker.returned(4);
+        let _ = (tracker.take_run(), tracker.take_singles());
+        assert!(tracker.is_settled_to(1) && !tracker.is_settled_to(4));
+        finish_all(&mut tracker, [2]);
+        // Not before its acknowledgement is sent.
+        assert!(!tracker.is_settled_to(4));
+        let _ = tracker.take_run();
+        assert!(tracker.is_settled_to(4) && !tracker.is_settled_to(5));
+    }
+
     /// What a broker would say to each acknowledgement.
     #[derive(Default)]
     struct Channel {

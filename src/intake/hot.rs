@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::dispatch::ports::PublishError;
-use crate::domain::{HotQueue, JobHeaders, Payload};
+use crate::domain::{HotQueue, JobHeaders, Lane, Payload};
 
 use super::consumer::headers;
 use super::error::IntakeError;
@@ -132,12 +132,18 @@ impl HotSession {
         self.wire.since.elapsed()
     }
 
-    /// Declares a queue, with nothing bound to it yet.
+    /// Whether it is still the same connection.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.wire.connection.status().connected()
+    }
+
+    /// Declares the queue of that number, with nothing bound to it yet.
     ///
     /// # Errors
     /// When the broker does not confirm it.
-    pub async fn create(&self, queue: &HotQueue) -> Result<(), HotError> {
-        let name = self.names.hot(queue);
+    pub async fn create(&self, lane: Lane, number: i64) -> Result<(), HotError> {
+        let name = self.names.hot(lane, number);
         self.on_channel(async |channel| {
             let options = QueueDeclareOptions {
                 durable: true,
@@ -156,7 +162,7 @@ impl HotSession {
     /// # Errors
     /// When the broker does not confirm it.
     pub async fn bind(&self, queue: &HotQueue) -> Result<(), HotError> {
-        let name = self.names.hot(queue);
+        let name = self.names.hot(queue.lane, queue.number);
         let key = Names::job_key(queue.lane, &queue.account);
         self.on_channel(async |channel| {
             let (options, arguments) = (QueueBindOptions::default(), FieldTable::default());
@@ -172,7 +178,7 @@ impl HotSession {
     /// # Errors
     /// When the broker does not confirm it.
     pub async fn unbind(&self, queue: &HotQueue) -> Result<(), HotError> {
-        let name = self.names.hot(queue);
+        let name = self.names.hot(queue.lane, queue.number);
         let key = Names::job_key(queue.lane, &queue.account);
         self.on_channel(async |channel| {
             let what = format!("unbinding of {name}");
@@ -187,7 +193,7 @@ impl HotSession {
     /// # Errors
     /// When the broker does not say.
     pub async fn look(&self, queue: &HotQueue) -> Result<Option<HotLook>, HotError> {
-        let name = self.names.hot(queue);
+        let name = self.names.hot(queue.lane, queue.number);
         self.on_channel(async |channel| {
             let options = QueueDeclareOptions {
                 passive: true,
@@ -211,7 +217,7 @@ impl HotSession {
     /// # Errors
     /// When the broker does not say, or does not confirm one of them; that one stays where it is.
     pub async fn move_out(&self, queue: &HotQueue) -> Result<usize, HotError> {
-        let name = self.names.hot(queue);
+        let name = self.names.hot(queue.lane, queue.number);
         let what = format!("emptying {name}");
         let connection = &self.wire.connection;
         let channel = topology::within(self.limit, "a channel", connection.create_channel());
@@ -232,7 +238,10 @@ impl HotSession {
         let mut last = None;
         let mut messages = Vec::new();
         while messages.len() < MOVED_AT_ONCE {
-            let getting = channel.basic_get(self.names.hot(queue), BasicGetOptions::default());
+            let getting = channel.basic_get(
+                self.names.hot(queue.lane, queue.number),
+                BasicGetOptions::default(),
+            );
             let Some(got) = topology::within(self.limit, what, getting).await? else {
                 break;
             };
@@ -250,12 +259,12 @@ impl HotSession {
         Ok(moved)
     }
 
-    /// Deletes a queue. That there is none is as good.
+    /// Deletes the queue of that number. That there is none is as good.
     ///
     /// # Errors
     /// When the broker does not confirm it.
-    pub async fn delete(&self, queue: &HotQueue) -> Result<(), HotError> {
-        let name = self.names.hot(queue);
+    pub async fn delete(&self, lane: Lane, number: i64) -> Result<(), HotError> {
+        let name = self.names.hot(lane, number);
         self.on_channel(async |channel| {
             let what = format!("deletion of {name}");
             let deleted = channel.queue_delete(name, QueueDeleteOptions::default());
@@ -277,12 +286,11 @@ impl HotSession {
         act: impl AsyncFnOnce(&Channel) -> Result<T, IntakeError>,
     ) -> Result<T, HotError> {
         let idle = self.idle().take();
-        let channel = match idle.filter(|channel| channel.status().connected()) {
-            Some(channel) => channel,
-            None => {
-                let opening = self.wire.connection.create_channel();
-                topology::within(self.limit, "a channel", opening).await?
-            }
+        let channel = if let Some(channel) = idle.filter(|it| it.status().connected()) {
+            channel
+        } else {
+            let opening = self.wire.connection.create_channel();
+            topology::within(self.limit, "a channel", opening).await?
         };
         let done = act(&channel).await?;
         *self.idle() = Some(channel);

@@ -5,7 +5,7 @@ use lanekeeper_client::{Prefix, routing_key};
 use lapin::types::ShortString;
 
 use crate::dispatch::ports::Route;
-use crate::domain::{AccountId, HotQueue, Lane};
+use crate::domain::{AccountId, Lane};
 
 /// The names of exchanges and queues, and of their routing keys.
 #[derive(Debug, Clone)]
@@ -89,15 +89,11 @@ impl Names {
         self.with(format_args!("{lane}.admitted"))
     }
 
-    /// An account's own queue.
+    /// A queue for an account of its own, by its number. The account is not part of the name: the
+    /// queue is there before it is known whose it will be.
     #[must_use]
-    pub fn hot(&self, queue: &HotQueue) -> ShortString {
-        let HotQueue {
-            lane,
-            account,
-            number,
-        } = queue;
-        self.with(format_args!("{lane}.hot.{account}.{number}"))
+    pub fn hot(&self, lane: Lane, number: i64) -> ShortString {
+        self.with(format_args!("{lane}.hot.{number}"))
     }
 
     /// The queue of undecodable messages.
@@ -142,12 +138,7 @@ mod tests {
         let admitted = names.lane_admitted(lane);
         assert_eq!(admitted.as_str(), "lanekeeper.marketing.admitted");
         let account = AccountId::parse("acme").unwrap();
-        let hot = HotQueue {
-            lane,
-            account: account.clone(),
-            number: 7,
-        };
-        assert_eq!(names.hot(&hot).as_str(), "lanekeeper.marketing.hot.acme.7");
+        assert_eq!(names.hot(lane, 7).as_str(), "lanekeeper.marketing.hot.7");
         assert_eq!(Names::job_key(lane, &account).as_str(), "marketing.acme");
     }
 
@@ -157,11 +148,7 @@ mod tests {
         let account = AccountId::parse(&"a".repeat(64)).unwrap();
         assert!(names.lane_admitted(Lane::Transactional).as_str().len() <= 255);
         assert!(Names::job_key(Lane::Transactional, &account).as_str().len() <= 255);
-        let hot = HotQueue {
-            lane: Lane::Transactional,
-            account,
-            number: i64::MAX,
-        };
-        assert!(names.hot(&hot).as_str().len() <= 255);
+        let hot = names.hot(Lane::Transactional, i64::MAX);
+        assert!(hot.as_str().len() <= 255);
     }
 }

@@ -41,7 +41,7 @@ impl Source {
         match self {
             Self::Admitted(lane) => names.lane_admitted(*lane),
             Self::Shared(lane) => names.lane(*lane),
-            Self::Hot(queue) => names.hot(queue),
+            Self::Hot(queue) => names.hot(queue.lane, queue.number),
         }
     }
 }

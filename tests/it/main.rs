@@ -17,6 +17,7 @@ mod deploy;
 mod enqueue;
 mod explain;
 mod gates;
+mod hot;
 mod intake;
 mod ledger;
 mod meter;

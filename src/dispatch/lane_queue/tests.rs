@@ -244,3 +244,100 @@ fn jobs_of_a_lost_channel_are_forgotten_and_the_counts_follow() {
     queue.open(instant(900));
     assert_eq!(drain(&mut queue, instant(900)).len(), 3);
 }
+
+/// Jobs of an account that came by a queue of its own.
+fn fill_own(queue: &mut LaneQueue, account: &str, count: usize, now: Instant) {
+    for n in 0..count {
+        let mut job = in_hand(account, &format!("{account}-own-{n}"));
+        job.own_queue = true;
+        job.received_at = now;
+        queue.push(job, open_standing(&AccountId::parse(account).unwrap()), now);
+    }
+}
+
+#[test]
+fn all_jobs_of_an_own_queue_are_held_and_leave_the_holds_to_others() {
+    let now = instant(0);
+    for limits in [HOLD, HoldLimits::NONE] {
+        let mut queue = LaneQueue::new(limits);
+        fill_own(&mut queue, "a", 50, now);
+        let until = instant(900);
+        assert!(matches!(
+            queue.next(now, reached(until), |_| 9),
+            Next::Nothing
+        ));
+        assert!(!queue.has_surplus() && queue.take_surplus(now).is_none());
+        assert!(queue.take_over().is_empty(), "that is no pressure");
+        let held: Vec<_> = queue.held_of_own().map(ToString::to_string).collect();
+        assert_eq!(held, ["a"]);
+        // Another account's jobs are held as if there were none of them.
+        fill(&mut queue, "b", 5, now);
+        assert!(matches!(
+            queue.next(now, reached(until), |_| 9),
+            Next::Nothing
+        ));
+        let shed = std::iter::from_fn(|| queue.take_surplus(now)).count();
+        assert_eq!(shed, 5 - limits.jobs.min(3));
+        queue.open(until);
+        assert!(queue.held_of_own().next().is_none());
+        let own = drain(&mut queue, until);
+        assert_eq!(own.iter().filter(|id| id.starts_with("a-own")).count(), 50);
+    }
+}
+
+#[test]
+fn of_an_own_queue_goes_back_what_was_held_for_ten_seconds() {
+    let mut queue = LaneQueue::new(HoldLimits::NONE);
+    fill_own(&mut queue, "a", 2, instant(0));
+    fill_own(&mut queue, "a", 1, instant(5_000));
+    let taken = |queue: &mut LaneQueue, now: u64| {
+        std::iter::from_fn(|| queue.take_overstayed(instant(now))).count()
+    };
+    // Not while it could go.
+    assert_eq!(taken(&mut queue, 20_000), 0);
+    let until = instant(20_900);
+    assert!(matches!(
+        queue.next(instant(20_000), reached(until), |_| 1),
+        Next::Nothing
+    ));
+    assert_eq!(taken(&mut queue, 9_999), 0);
+    assert_eq!(taken(&mut queue, 10_001), 2);
+    assert_eq!((taken(&mut queue, 15_000), queue.len()), (0, 1));
+    assert_eq!((taken(&mut queue, 15_001), queue.len()), (1, 0));
+    queue.open(until);
+    assert!(drain(&mut queue, until).is_empty());
+}
+
+/// What an account has in the shared queue goes over to its own by the delay queue.
+#[test]
+fn an_accounts_jobs_in_the_shared_queue_are_shed_beside_its_own() {
+    let now = instant(0);
+    let mut queue = LaneQueue::new(HoldLimits::NONE);
+    fill_own(&mut queue, "a", 4, now);
+    fill(&mut queue, "a", 4, now);
+    assert!(matches!(
+        queue.next(now, reached(instant(900)), |_| 1),
+        Next::Nothing
+    ));
+    let account = AccountId::parse("a").unwrap();
+    assert_eq!(queue.take_over(), HashMap::from([(account, 4)]));
+    let shed: Vec<_> = std::iter::from_fn(|| queue.take_surplus(now)).collect();
+    assert!(shed.len() == 4 && shed.iter().all(|job| !job.own_queue));
+}
+
+#[test]
+fn arrivals_over_the_ceiling_are_counted_as_they_come() {
+    let now = instant(0);
+    let mut queue = LaneQueue::new(HOLD);
+    fill(&mut queue, "a", 5, now);
+    assert!(matches!(
+        queue.next(now, reached(instant(900)), |_| 1),
+        Next::Nothing
+    ));
+    let account = AccountId::parse("a").unwrap();
+    // Three are held.
+    assert_eq!(queue.take_over().get(&account), Some(&2));
+    fill(&mut queue, "a", 4, now);
+    assert_eq!(queue.take_over().get(&account), Some(&4));
+    assert!(queue.take_over().is_empty());
+}

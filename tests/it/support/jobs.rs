@@ -147,6 +147,22 @@ impl Publisher {
         }
     }
 
+    /// The same straight to a queue of the prefix, by its name.
+    pub async fn publish_to_queue(&self, queue: &str, offers: &[Offer]) {
+        for offer in offers {
+            let key = format!("{}.{queue}", self.prefix);
+            let options = BasicPublishOptions::default();
+            let properties = BasicProperties::default().with_delivery_mode(2);
+            let body = offer.body();
+            let sent = self
+                .channel
+                .basic_publish("".into(), key.into(), options, &body, properties)
+                .await
+                .unwrap();
+            assert_stored(&sent.await.unwrap());
+        }
+    }
+
     /// Publishes them one by one at so many per second; returns each one's instant of publishing.
     pub async fn publish_at(&self, per_second: u32, offers: &[Offer]) -> HashMap<String, Instant> {
         let mut tick = interval(Duration::from_secs(1) / per_second);

@@ -1,0 +1,123 @@
+//! From the first shed to the end of the queue.
+
+use super::{SECOND, Warm};
+use crate::support::jobs::Offer;
+use crate::support::worker::{Cluster, Worker};
+use crate::support::{eventually, heavy};
+
+const HOT: &str = "hot";
+
+fn bulk(count: usize) -> Vec<Offer> {
+    Offer::many(count, "bulk", |id| Offer::marketing(HOT, id))
+}
+
+#[tokio::test]
+async fn an_account_under_pressure_has_a_queue_until_it_has_long_not_needed_it() {
+    let warm = Warm::start("life").await;
+    let _alone = heavy().await;
+    let cluster = Cluster::start(2, &warm.scene.config).await;
+    let publisher = warm.scene.publisher().await;
+    publisher.publish_all(&bulk(200)).await;
+    let name = warm.open_queue(HOT).await;
+    // What is published from now on goes there, and to no shared queue.
+    let later = Offer::many(50, "later", |id| Offer::marketing(HOT, id));
+    let queues = warm.scene.queues().await;
+    let shed_before = queues.ready("marketing.delay").await;
+    publisher.publish_all(&later).await;
+    assert!(queues.ready("marketing.delay").await <= shed_before);
+    warm.scene.stub.wait_for(250, 30 * SECOND).await;
+    assert!(warm.scene.stub.duplicates().is_empty());
+    let gone = async || warm.listed().await.is_empty();
+    eventually("it shares again", 20 * SECOND, gone).await;
+    assert_eq!(warm.unlisted().await, Vec::<String>::new());
+    let counts = ["lanekeeper_splits_total", "lanekeeper_merges_total"];
+    for count in counts {
+        assert_eq!(
+            cluster.count(count, &[("lane", "marketing")]).await,
+            1,
+            "{count}"
+        );
+    }
+    // And may have another, by another name.
+    publisher
+        .publish_all(&Offer::many(200, "again", |id| Offer::marketing(HOT, id)))
+        .await;
+    let other = warm.open_queue(HOT).await;
+    assert_ne!(name, other);
+    warm.scene.stub.wait_for(450, 30 * SECOND).await;
+    cluster.stop().await;
+    warm.scene.end().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_starts_consumes_from_the_queues_that_are_listed() {
+    let warm = Warm::lasting("start").await;
+    let _alone = heavy().await;
+    let first = Worker::start(&warm.scene.config).await;
+    let publisher = warm.scene.publisher().await;
+    publisher.publish_all(&bulk(120)).await;
+    let name = warm.open_queue(HOT).await;
+    warm.scene.stub.wait_for(120, 20 * SECOND).await;
+    first.stop().await;
+    publisher
+        .publish_all(&Offer::many(30, "kept", |id| Offer::marketing(HOT, id)))
+        .await;
+    let queues = warm.scene.queues().await;
+    assert_eq!(queues.ready(&name).await, 30);
+    let second = Worker::start(&warm.scene.config).await;
+    warm.scene.stub.wait_for(150, 10 * SECOND).await;
+    second.stop().await;
+    warm.scene.end().await;
+}
+
+/// Above the bound accounts share as they always did.
+#[tokio::test]
+async fn there_are_no_more_queues_than_may_be() {
+    let mut warm = Warm::lasting("bound").await;
+    warm.scene = warm.scene.set("HOT__MOST", 1);
+    let _alone = heavy().await;
+    let worker = Worker::start(&warm.scene.config).await;
+    let publisher = warm.scene.publisher().await;
+    publisher.publish_all(&bulk(200)).await;
+    warm.open_queue(HOT).await;
+    let others = Offer::many(120, "other", |id| Offer::marketing("other", id));
+    publisher.publish_all(&others).await;
+    let declined = async || {
+        let count = worker.count("lanekeeper_splits_declined_total", &[("lane", "marketing")]);
+        count.await > 0
+    };
+    eventually("it is declined", 10 * SECOND, declined).await;
+    assert_eq!(warm.listed().await.len(), 1);
+    warm.scene.stub.wait_for(320, 30 * SECOND).await;
+    assert!(warm.scene.stub.duplicates().is_empty());
+    worker.stop().await;
+    warm.scene.end().await;
+}
+
+/// Somebody has deleted the queue by hand: its account shares meanwhile.
+#[tokio::test]
+async fn an_account_whose_queue_was_deleted_gets_another_when_it_needs_one() {
+    let warm = Warm::lasting("deleted").await;
+    let _alone = heavy().await;
+    let worker = Worker::start(&warm.scene.config).await;
+    let publisher = warm.scene.publisher().await;
+    publisher.publish_all(&bulk(120)).await;
+    let name = warm.open_queue(HOT).await;
+    warm.scene.stub.wait_for(120, 20 * SECOND).await;
+    let queues = warm.scene.queues().await;
+    queues.delete(&name).await;
+    publisher
+        .publish_all(&Offer::many(400, "more", |id| Offer::marketing(HOT, id)))
+        .await;
+    // By another name: of the old one nobody knows whether it would be safe again.
+    let other = async || {
+        let listed = warm.listed().await;
+        listed
+            .iter()
+            .any(|row| row.3 == "open" && !name.ends_with(&format!(".{}", row.2)))
+    };
+    eventually("it has another", 20 * SECOND, other).await;
+    warm.scene.stub.wait_for(520, 30 * SECOND).await;
+    worker.stop().await;
+    warm.scene.end().await;
+}
