@@ -64,8 +64,9 @@ async fn passwords_pass_a_backlog_in_either_lane() {
             millis(&took, 0.5),
             millis(&took, 0.99),
         );
-        // What one window lets through goes at its opening, in front of a password that comes then.
-        assert!(overtaken <= 100, "{overtaken} of the backlog went first");
+        // What one window lets through goes at its opening, in front of a password that comes then; a
+        // busy machine may see another one open meanwhile.
+        assert!(overtaken <= 200, "{overtaken} of the backlog went first");
         if lane == "marketing" {
             assert_eq!(sheds, 0, "the reserve is the passwords'");
         }
