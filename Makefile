@@ -45,11 +45,14 @@ run: ## Services, then a worker whose carrier is a sandbox
 	@scripts/run.sh "$(AMQP_URL)" "$(REDIS_URL)" "$(POSTGRES_URL)"
 
 .PHONY: bench
-bench: ## Throughput beside a bare consumer and a bare HTTP handler (ARGS=--quick for a short run)
+bench: ## Throughput, HTTP and backlogs (ARGS=--quick for a short run, ARGS="--only NAME" for one part of the backlogs)
 	@scripts/services.sh packages
 	@scripts/services.sh up test
+ifeq ($(filter --only,$(ARGS)),)
 	$(CARGO) bench --locked --bench throughput -- $(ARGS)
 	$(CARGO) bench --locked --bench http -- $(ARGS)
+endif
+	$(CARGO) bench --locked --bench backlog -- $(ARGS)
 
 .PHONY: lint
 lint: ## Formatting, clippy and documentation, warnings being errors

@@ -6,6 +6,7 @@ mod caps;
 mod check;
 mod deferral;
 mod holds;
+mod hot;
 mod http;
 mod opt_out;
 mod targets;

@@ -6,6 +6,8 @@ pub mod counters;
 pub mod events;
 pub mod events_of;
 pub mod exchange;
+pub mod flow;
+pub mod hot_queues;
 pub mod jobs;
 pub mod postgres;
 pub mod programs;

@@ -9,7 +9,7 @@ use lapin::{Connection, ConnectionProperties};
 use tempfile::TempDir;
 
 use super::busy;
-use super::worker::{free_port, signal};
+use super::worker::{free_port, processor_time, signal};
 
 /// How long a private node may take to start.
 const START_LIMIT: Duration = Duration::from_secs(90);
@@ -81,6 +81,11 @@ impl Rabbit {
     /// The node's URL with other credentials and virtual host, written as given.
     pub fn url_with(&self, credentials: &str, vhost: &str) -> String {
         format!("amqp://{credentials}@127.0.0.1:{}{vhost}", self.amqp_port)
+    }
+
+    /// The processor time that the node has used since it was last started.
+    pub fn cpu(&self) -> Duration {
+        processor_time(self.server.as_ref().expect("it runs").id())
     }
 
     /// Runs the node's control tool, which must succeed; gives what it printed.

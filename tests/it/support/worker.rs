@@ -237,14 +237,9 @@ impl Worker {
         assert!(status.success(), "ended with {status}:\n{}", self.log());
     }
 
-    /// The processor time that it has used so far, in the kernel's ticks of 10 ms.
+    /// The processor time that it has used so far.
     pub fn cpu(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap();
-        // After the program's name, which may have spaces in it; then user and system time.
-        let (_, rest) = stat.rsplit_once(')').unwrap();
-        let ticks = rest.split_whitespace().skip(11).take(2);
-        let ticks: u64 = ticks.map(|ticks| ticks.parse::<u64>().unwrap()).sum();
-        Duration::from_millis(10 * ticks)
+        processor_time(self.pid)
     }
 
     /// Its resident memory.
@@ -326,6 +321,16 @@ pub fn free_port() -> u16 {
             Err(error) => assert_eq!(error.kind(), ErrorKind::AddrInUse),
         }
     }
+}
+
+/// The processor time that a process has used so far, in the kernel's ticks of 10 ms.
+pub fn processor_time(pid: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // After the program's name, which may have spaces in it; then user and system time.
+    let (_, rest) = stat.rsplit_once(')').unwrap();
+    let ticks = rest.split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+    Duration::from_millis(10 * ticks)
 }
 
 /// The shell's own `kill`: bare systems have no other.

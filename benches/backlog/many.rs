@@ -1,0 +1,181 @@
+//! Many accounts with backlogs at once, and a thousand that send a job now and then.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+
+use crate::Options;
+use crate::figure::Figure;
+use crate::stage::{SECOND, Stage, millis, per_second, stop};
+use crate::support::flow::Flow;
+use crate::support::jobs::{Offer, Publisher};
+use crate::support::scene::quantile;
+use crate::support::worker::Cluster;
+
+const HOT: usize = 50;
+/// Of each account: so that what all of them may send is less than two processors can.
+const BUDGET: u32 = 25;
+/// What that leaves the marketing lane.
+const CEILING: f64 = 20.0;
+const QUIET: usize = 1_000;
+/// Jobs of all quiet accounts together, per second.
+const RATE: u32 = 100;
+
+/// What the sandbox accepted, and when.
+struct Accepted(HashMap<String, Vec<(String, Timestamp)>>);
+
+pub async fn measure(options: Options) -> Vec<Figure> {
+    let stage = Stage::new("many").await;
+    let files = TempDir::new().unwrap();
+    let file = files.path().join("accepted.jsonl");
+    let config = stage
+        .config()
+        .set("LANES__BUDGET_PER_SECOND", BUDGET)
+        .set("CARRIERS__DEFAULT__KIND", "sandbox")
+        .set(
+            "CARRIERS__DEFAULT__SANDBOX_RECORD_FILE",
+            &*file.to_string_lossy(),
+        );
+    let cluster = Cluster::start(1, &config).await;
+    let each = options.or_quick(2_000, 400);
+    // In turn, as if all of them published at the same time.
+    let offers: Vec<_> = (0..each * HOT)
+        .map(|place| Offer::marketing(&format!("hot-{}", place % HOT), format!("bulk-{place}")))
+        .collect();
+    let publisher = stage.scene.publisher().await;
+    let seconds = options.or_quick(30, 15);
+    let (flooded, first) = tokio::join!(
+        stage.flood(offers),
+        quiet(&publisher, seconds, "beside-the-flood")
+    );
+    let split = stage.queues.open_since("marketing").await;
+    println!(
+        "  published at {:.0}/s; {} of {HOT} have their own queue",
+        per_second(each * HOT, flooded),
+        split.len()
+    );
+    let later = quiet(&publisher, seconds, "after-it").await;
+    let until = Timestamp::now();
+    all_sent(&file, first.len() + later.len()).await;
+    let flow = Flow::of(&cluster, "marketing").await;
+    stop(cluster).await;
+    let accepted = Accepted::read(&file);
+    let shares = accepted.shares(&split, until);
+    let took = [accepted.took(&first), accepted.took(&later)];
+    figures(&took, &shares, split.len(), flow)
+}
+
+fn figures(took: &[Vec<Duration>; 2], shares: &[f64], split: usize, flow: Flow) -> Vec<Figure> {
+    let note = |took: &[Duration]| {
+        let p = |share| millis(quantile(took, share));
+        let (half, longest, jobs) = (p(0.5), p(1.0), took.len());
+        format!("p50 {half:.0}, longest {longest:.0} ms; {jobs} jobs")
+    };
+    let p99 = |took: &[Duration]| millis(quantile(took, 0.99));
+    let least = shares.first().copied().unwrap_or(0.0);
+    let median = shares.get(shares.len() / 2).copied().unwrap_or(0.0);
+    #[expect(clippy::cast_precision_loss, reason = "fifty at most")]
+    let split = split as f64;
+    let [first, later] = took;
+    let what = "a quiet account's job beside 50 backlogs";
+    vec![
+        Figure::new(
+            format!("{what}, from their first job on, p99"),
+            p99(first),
+            "ms",
+        )
+        .at_most(1_000.0)
+        .note(note(first)),
+        Figure::new(format!("{what}, after that, p99"), p99(later), "ms")
+            .at_most(1_000.0)
+            .note(note(later)),
+        Figure::new("accounts of 50 that got queues of their own", split, "").at_least(50.0),
+        Figure::new(
+            "share of its ceiling that each of them used: the least",
+            least,
+            "",
+        )
+        .at_least(0.9)
+        .note(format!("median {median:.3}; {} sheds in all", flow.sheds)),
+    ]
+}
+
+/// Waits until all jobs of quiet accounts were sent, or for as long as anybody would.
+async fn all_sent(file: &Path, jobs: usize) {
+    let limit = Instant::now() + 60 * SECOND;
+    while Instant::now() < limit {
+        let text = std::fs::read_to_string(file).unwrap();
+        if text.matches("\"quiet-").count() >= jobs {
+            return;
+        }
+        sleep(SECOND).await;
+    }
+}
+
+/// Publishes one job of a quiet account after the other; gives when each was.
+async fn quiet(publisher: &Publisher, seconds: usize, name: &str) -> HashMap<String, Timestamp> {
+    let mut left_at = HashMap::new();
+    let mut ticks = interval(SECOND / RATE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    for place in 0..RATE as usize * seconds {
+        ticks.tick().await;
+        let account = format!("quiet-{}", place % QUIET);
+        let id = format!("{name}-{place}");
+        left_at.insert(id.clone(), Timestamp::now());
+        publisher
+            .publish_all(&[Offer::marketing(&account, id)])
+            .await;
+    }
+    left_at
+}
+
+impl Accepted {
+    /// The record of the sandbox, by account.
+    fn read(file: &Path) -> Self {
+        let text = std::fs::read_to_string(file).unwrap();
+        let mut accepted: HashMap<String, Vec<(String, Timestamp)>> = HashMap::new();
+        for line in text.lines() {
+            let line: Value = serde_json::from_str(line).unwrap();
+            let text = |field: &str| line[field].as_str().unwrap().to_owned();
+            let at = Timestamp::from_microsecond(line["at_us"].as_i64().unwrap()).unwrap();
+            let of_account = accepted.entry(text("account_id")).or_default();
+            of_account.push((text("id"), at));
+        }
+        Self(accepted)
+    }
+
+    /// How long each of these took; one that never came counts as an hour.
+    fn took(&self, left_at: &HashMap<String, Timestamp>) -> Vec<Duration> {
+        let all = self.0.values().flatten();
+        let at: HashMap<_, _> = all.map(|(id, at)| (id, *at)).collect();
+        let took = |(id, left): (&String, &Timestamp)| {
+            let at = at.get(id).copied();
+            at.map_or(3_600 * SECOND, |at| {
+                Duration::try_from(at.duration_since(*left)).unwrap_or_default()
+            })
+        };
+        left_at.iter().map(took).collect()
+    }
+
+    /// The share of its ceiling that each account with its own queue used from then on until its
+    /// jobs ran out or an instant, least first.
+    #[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
+    fn shares(&self, split: &HashMap<String, Timestamp>, until: Timestamp) -> Vec<f64> {
+        let share = |(account, since): (&String, &Timestamp)| {
+            let all = self.0.get(account).map_or(&[][..], Vec::as_slice);
+            let last = all.iter().map(|(_, at)| *at).max().unwrap_or(until);
+            let until = last.min(until);
+            let sent = all.iter().filter(|(_, at)| (*since..until).contains(at));
+            let seconds = until.duration_since(*since).as_secs_f64();
+            sent.count() as f64 / seconds / CEILING
+        };
+        let mut shares: Vec<_> = split.iter().map(share).collect();
+        shares.sort_by(f64::total_cmp);
+        shares
+    }
+}
