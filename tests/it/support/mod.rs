@@ -7,6 +7,7 @@ pub mod events;
 pub mod events_of;
 pub mod exchange;
 pub mod jobs;
+pub mod own_queues;
 pub mod postgres;
 pub mod programs;
 pub mod prometheus;
