@@ -4,6 +4,7 @@
 //! what that process counted. It lives for [`Store::KEPT`]. Seconds are those of Redis's own clock,
 //! so that processes whose clocks differ speak of the same ones.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
@@ -110,17 +111,30 @@ impl RedisSeconds {
         let used = value(replies.next()).unwrap_or(0);
         let left: i64 = value(replies.next()).unwrap_or(0);
         let left = u64::try_from(left).unwrap_or(0);
-        let seconds = seconds.zip(replies).filter_map(|(at, texts)| {
-            let texts: Vec<String> = value(Some(texts))?;
-            Some((at, together(&texts)?))
-        });
         Ok(Reading {
             window: WindowNow {
                 used,
                 left: Duration::from_millis(left),
             },
-            seconds: seconds.collect(),
+            seconds: by_second(seconds, replies),
         })
+    }
+
+    /// What each of several accounts did, in one round trip.
+    pub(super) async fn read_all(
+        &self,
+        accounts: &[AccountId],
+        seconds: RangeInclusive<u64>,
+    ) -> Result<Vec<BTreeMap<u64, Second>>, SecondsError> {
+        let mut reading = asking_the_time();
+        for account in accounts {
+            for second in seconds.clone() {
+                reading.cmd("HVALS").arg(self.second(account, second));
+            }
+        }
+        let mut replies = self.ask(&reading).await?.into_iter();
+        let of_one = |_: &AccountId| by_second(seconds.clone(), &mut replies);
+        Ok(accounts.iter().map(of_one).collect())
     }
 
     fn second(&self, account: &AccountId, second: u64) -> String {
@@ -179,6 +193,18 @@ fn asking_the_time() -> Pipeline {
     let mut question = pipe();
     question.add_command(cmd("TIME"));
     question
+}
+
+/// What was counted in each second in which anything was: a reply for each.
+fn by_second(
+    seconds: RangeInclusive<u64>,
+    replies: impl Iterator<Item = Value>,
+) -> BTreeMap<u64, Second> {
+    let told = seconds.zip(replies).filter_map(|(at, texts)| {
+        let texts: Vec<String> = value(Some(texts))?;
+        Some((at, together(&texts)?))
+    });
+    told.collect()
 }
 
 /// What all processes counted, or nothing where nobody did.

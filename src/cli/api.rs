@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use super::lanes::Tables;
 use super::records::{Memory, migration_failure};
 use crate::accounts::keys::{self, LiveKeyRing};
 use crate::activity::{self, Tally};
@@ -20,7 +21,6 @@ use crate::api::{
 use crate::intake::Outbox;
 use crate::meter::AnyMeter;
 use crate::ops::{self, LaneReadiness, Metrics, Readiness, Shutdown};
-use crate::overview::HeldStore;
 use crate::postgres::Database;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
@@ -177,8 +177,8 @@ fn watches(
     telemetry: &Telemetry,
 ) -> anyhow::Result<Arc<Watches>> {
     let directory = Arc::clone(&memory.directory);
-    let held = HeldStore::Postgres(beside.clone());
-    let sources = super::lanes::sources(settings, directory, held, seconds, telemetry)?;
+    let tables = Tables::in_database(settings, directory, beside.clone());
+    let sources = super::lanes::sources(settings, tables, seconds, telemetry)?;
     Ok(Arc::new(Watches::new(sources)))
 }
 

@@ -23,7 +23,7 @@ use crate::domain::{AccountId, Origin};
 use crate::embedded::{Delays, EmbeddedQueues, MemoryRecords};
 use crate::meter::{AnyMeter, Failover, MemoryStore};
 use crate::ops::Shutdown;
-use crate::overview::{Depths, HeldStore, Sources};
+use crate::overview::{Depths, HeldStore, OwnQueues, Sources};
 use crate::records::AnyRecords;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
@@ -146,6 +146,7 @@ impl Stage {
             directory: Arc::clone(&self.directory),
             store: Arc::clone(&self.seconds),
             held: HeldStore::Memory(self.records.clone()),
+            own: OwnQueues::none(),
             depths: Depths::Embedded(self.queues.clone()),
             clock: Arc::new(SystemClock),
             mode: super::lanes::mode_of(&self.telemetry),

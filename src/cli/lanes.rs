@@ -1,5 +1,7 @@
-//! `lanekeeper lanes`: how the lanes of an account stand, in the terminal.
+//! `lanekeeper lanes`: how the lanes of an account stand, or which accounts have queues of their own,
+//! in the terminal.
 
+mod hot;
 mod show;
 
 use std::process::ExitCode;
@@ -7,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +20,7 @@ use crate::accounts::{self, Directory};
 use crate::activity::{RedisSeconds, Store, report};
 use crate::clock::SystemClock;
 use crate::domain::{AccountId, MeterMode};
-use crate::overview::{AmqpDepths, Depths, HeldStore, History, LanesView, Sources};
+use crate::overview::{AmqpDepths, Depths, HeldStore, History, OwnQueues, Sources};
 use crate::postgres::Database;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
@@ -30,27 +33,31 @@ const DIRECTORY_WITHIN: Duration = Duration::from_secs(2);
 
 const HELP: &str = "\
 Examples:
+  lanekeeper lanes
+        the accounts that have queues of their own, because they kept meeting their limits
   lanekeeper lanes acme
         limit, counter and queue of each lane, and what became of the last minute's messages
-  lanekeeper lanes acme --watch
+  lanekeeper lanes --watch
         the same every second, until Ctrl-C
   lanekeeper lanes acme --json | jq '.lanes[] | {lane, shed_last_minute}'
         the same for a script; with --watch one object per line and second
+  lanekeeper lanes --json | jq '.queues[] | {account_id, lane, queued, drained_in_seconds}'
+        null is what is not known; drained_by says what drained_in_seconds goes by
 
 Redis, the database and the broker are asked directly. Nothing is counted or changed.
 
 Exit codes:
   0  here it is
-  1  none of them could be asked
+  1  none of them could be asked; without ACCOUNT: the database could not
   2  wrong usage or settings";
 
 /// Of which account.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// The account's id.
+    /// The account's id; without one, every account that has a queue of its own.
     #[arg(value_name = "ACCOUNT", value_parser = values::account)]
-    account: AccountId,
+    account: Option<AccountId>,
 
     /// Again every second, until told to stop.
     #[arg(long)]
@@ -61,51 +68,131 @@ pub struct Args {
     json: bool,
 }
 
+/// What is printed of a look, and why it is a failure if nobody goes on watching.
+struct Shown {
+    text: String,
+    failure: Option<&'static str>,
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// When a URL in the settings cannot be used.
 pub async fn run(settings: Settings, args: Args) -> anyhow::Result<ExitCode> {
     let stop = CancellationToken::new();
-    let (directory, held) = accounts_of(&settings, &stop).await?;
-    let telemetry = Telemetry::unexported();
+    let tables = tables_of(&settings, &stop).await?;
     let store = seconds(&settings)?;
-    let sources = sources(&settings, directory, held, Arc::clone(&store), &telemetry)?;
-    // Redis, the broker, and a database if there is one.
-    let asked = 2 + usize::from(settings.database.is_some());
+    let sources = sources(
+        &settings,
+        tables,
+        Arc::clone(&store),
+        &Telemetry::unexported(),
+    )?;
     let mut history = History::default();
     loop {
         // Whether counts could be written, and the time by Redis's clock.
         let _ = store.leave(store.now_ms() / 1_000, &[]).await;
-        let look = sources.look(&args.account, &mut history).await;
-        if look.lanes.missing.len() == asked && !args.watch {
-            super::complain("nothing of it answers: neither Redis nor the broker nor a database");
+        let shown = match &args.account {
+            Some(account) => of_account(&sources, account, &mut history, args.json).await?,
+            None => of_hot_accounts(&sources, &settings, args.json).await?,
+        };
+        if let Some(why) = shown.failure.filter(|_| !args.watch) {
+            super::complain(why);
             return Ok(ExitCode::FAILURE);
         }
-        print(&text(&look.lanes, &args)?)?;
-        if !args.watch {
+        let text = if args.watch && !args.json {
+            show::over(&shown.text)
+        } else {
+            shown.text
+        };
+        if !print(&text)? || !args.watch {
             return Ok(ExitCode::SUCCESS);
         }
         sleep(Duration::from_secs(1)).await;
     }
 }
 
-fn text(lanes: &LanesView, args: &Args) -> anyhow::Result<String> {
-    if args.json {
-        return Ok(escape::json(lanes)? + "\n");
-    }
-    let text = show::lanes(lanes);
-    Ok(if args.watch { show::over(&text) } else { text })
+async fn of_account(
+    sources: &Sources,
+    account: &AccountId,
+    history: &mut History,
+    json: bool,
+) -> anyhow::Result<Shown> {
+    let lanes = sources.look(account, history).await.lanes;
+    // Redis, the broker, and a database if there is one.
+    let asked = 2 + usize::from(sources.own.are_possible());
+    let nothing = lanes.missing.len() == asked;
+    Ok(Shown {
+        text: in_form(&lanes, json, show::lanes)?,
+        failure: nothing
+            .then_some("nothing of it answers: neither Redis nor the broker nor a database"),
+    })
 }
 
-/// The policies of accounts, and where it is written down what waits.
-async fn accounts_of(
+async fn of_hot_accounts(
+    sources: &Sources,
     settings: &Settings,
-    stop: &CancellationToken,
-) -> anyhow::Result<(Arc<Directory>, HeldStore)> {
+    json: bool,
+) -> anyhow::Result<Shown> {
+    let view = sources.hot().await;
+    Ok(Shown {
+        text: in_form(&view, json, |view| hot::accounts(view, settings.hot.most))?,
+        failure: view.queues.is_none().then_some(
+            "the database, which lists the accounts with queues of their own, does not answer",
+        ),
+    })
+}
+
+/// As one line of JSON, or as people read it.
+fn in_form<T: Serialize>(
+    view: &T,
+    json: bool,
+    for_people: impl FnOnce(&T) -> String,
+) -> anyhow::Result<String> {
+    if json {
+        return Ok(escape::json(view)? + "\n");
+    }
+    Ok(for_people(view))
+}
+
+/// What is written down of accounts.
+pub(super) struct Tables {
+    /// Their policies.
+    directory: Arc<Directory>,
+    /// What of them waits, and what is paused.
+    held: HeldStore,
+    /// Which have queues of their own.
+    own: OwnQueues,
+}
+
+impl Tables {
+    /// In a database, from which somebody keeps the directory up to date.
+    pub(super) fn in_database(
+        settings: &Settings,
+        directory: Arc<Directory>,
+        database: Database,
+    ) -> Self {
+        Self {
+            directory,
+            own: OwnQueues::in_database(database.clone(), settings.amqp.prefix.as_str()),
+            held: HeldStore::Postgres(database),
+        }
+    }
+
+    /// Without a database there is only what the settings say.
+    fn of_settings(settings: &Settings) -> Self {
+        Self {
+            directory: Arc::new(Directory::from_settings(settings)),
+            held: HeldStore::Nowhere,
+            own: OwnQueues::none(),
+        }
+    }
+}
+
+/// Opens the database, if there is one, and waits a moment for the policies that stand there.
+async fn tables_of(settings: &Settings, stop: &CancellationToken) -> anyhow::Result<Tables> {
     let Some(section) = &settings.database else {
-        let directory = Directory::from_settings(settings);
-        return Ok((Arc::new(directory), HeldStore::Nowhere));
+        return Ok(Tables::of_settings(settings));
     };
     let database = Database::open(section).context("the database cannot be used")?;
     let directory = Arc::new(Directory::of_database(settings));
@@ -118,7 +205,7 @@ async fn accounts_of(
     let mut loaded = directory.loaded();
     // Without an answer it says what the settings say.
     let _ = tokio::time::timeout(DIRECTORY_WITHIN, loaded.wait_for(|loaded| *loaded)).await;
-    Ok((directory, HeldStore::Postgres(database)))
+    Ok(Tables::in_database(settings, directory, database))
 }
 
 /// Where all processes tell what they do.
@@ -152,16 +239,21 @@ pub(super) fn tell(
 /// When the broker's URL cannot be used.
 pub(super) fn sources(
     settings: &Settings,
-    directory: Arc<Directory>,
-    held: HeldStore,
+    tables: Tables,
     store: Arc<Store>,
     telemetry: &Telemetry,
 ) -> anyhow::Result<Sources> {
     let broker = AmqpDepths::new(super::amqp::options(settings)?, BROKER_WITHIN)?;
+    let Tables {
+        directory,
+        held,
+        own,
+    } = tables;
     Ok(Sources {
         directory,
         store,
         held,
+        own,
         depths: Depths::Amqp(Box::new(broker)),
         clock: Arc::new(SystemClock),
         mode: mode_of(telemetry),

@@ -110,7 +110,7 @@ enum Command {
     Suppression(suppression::Args),
     /// Make and revoke the keys by which programs are let in to the HTTP API.
     Key(key::Args),
-    /// See how the lanes of an account stand: limits, last minute, queues.
+    /// See how the lanes of an account stand, or which accounts have queues of their own.
     Lanes(lanes::Args),
     /// Hold back an account, campaign, journey or batch until it is resumed.
     Pause(hold::PauseArgs),

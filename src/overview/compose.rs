@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::depths::Lengths;
 use super::held::{Held, SHOWN};
 use super::history::History;
+use super::own_queues::OwnList;
 use super::view::{LaneView, LanesView, LatencyView, MeterView, Missing, PausedView, ShedView};
 use crate::activity::{Count, LaneSecond, WindowNow};
 use crate::domain::{AccountId, Ceilings, Lane, Limit, MeterMode};
@@ -19,7 +20,8 @@ pub(super) struct Answers<'a> {
     pub window: Option<WindowNow>,
     pub history: &'a History,
     pub held: Option<Held>,
-    pub lengths: Option<Lengths>,
+    pub lengths: Option<&'a Lengths>,
+    pub own: &'a OwnList,
 }
 
 impl Answers<'_> {
@@ -56,7 +58,7 @@ impl Answers<'_> {
     fn missing(&self) -> Vec<Missing> {
         let parts = [
             (self.window.is_none(), Missing::Redis),
-            (self.held.is_none(), Missing::Database),
+            (self.held.is_none() || !self.own.is_known, Missing::Database),
             (self.lengths.is_none(), Missing::Broker),
         ];
         let missing = parts.into_iter().filter(|(is_missing, _)| *is_missing);
@@ -75,6 +77,12 @@ impl Answers<'_> {
             .held
             .as_ref()
             .map(|held| held.waiting[lane.index()].jobs);
+        let own = self.own.of(self.account, lane);
+        let in_own_queue = own.zip(self.lengths).map(|(own, lengths)| lengths.of(own));
+        let at_broker = match own {
+            Some(_) => in_own_queue,
+            None => self.own.is_known.then_some(0),
+        };
         LaneView {
             lane: lane.as_str(),
             limit,
@@ -88,12 +96,12 @@ impl Answers<'_> {
             expired_last_minute: of_minute(Count::Expired),
             cancelled_last_minute: of_minute(Count::Cancelled),
             deferred_last_minute: of_minute(Count::Deferred),
-            queued: in_workers
-                .zip(waiting)
-                .map(|(held, waiting)| held + waiting),
+            queued: sum([in_workers, waiting, at_broker]),
             in_workers,
             waiting,
-            queued_all_accounts: self.lengths.map(|lengths| lengths[lane.index()]),
+            in_own_queue,
+            own_queue_state: own.map(|own| own.state.as_str()),
+            queued_all_accounts: self.lengths.map(|lengths| lengths.lanes[lane.index()]),
             oldest_seconds: self.oldest(lane, &newest),
             latency: latency(&minute).filter(|_| known),
         }
@@ -111,8 +119,18 @@ impl Answers<'_> {
             waited.try_into().unwrap_or_default()
         });
         let oldest: Option<std::time::Duration> = held.into_iter().chain(waited).max();
-        oldest.map(|oldest| (oldest.as_secs_f64() * 10.0).round() / 10.0)
+        oldest.map(tenths)
     }
+}
+
+/// In seconds, to the tenth.
+pub(super) fn tenths(length: std::time::Duration) -> f64 {
+    (length.as_secs_f64() * 10.0).round() / 10.0
+}
+
+/// All of it together; nothing is known of it when one part is not.
+pub(super) fn sum<const PARTS: usize>(parts: [Option<u64>; PARTS]) -> Option<u64> {
+    parts.into_iter().sum()
 }
 
 fn shed_by_limit(minute: &LaneSecond) -> ShedView {
@@ -134,7 +152,7 @@ fn latency(minute: &LaneSecond) -> Option<LatencyView> {
     })
 }
 
-fn text(at: Timestamp) -> String {
+pub(super) fn text(at: Timestamp) -> String {
     format!("{at:.3}")
 }
 
@@ -144,10 +162,12 @@ fn millis(duration: std::time::Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
     use std::time::Duration;
 
     use super::*;
-    use crate::domain::{Budget, Reserve};
+    use crate::domain::{Budget, HotQueue, Reserve};
+    use crate::hot::{Listed, State};
     use crate::overview::held::{HoldNow, WaitingNow};
 
     fn ceilings() -> Ceilings {
@@ -157,9 +177,32 @@ mod tests {
         )
     }
 
-    fn answers<'a>(account: &'a AccountId, history: &'a History) -> Answers<'a> {
+    /// What is behind the answers.
+    struct Known {
+        account: AccountId,
+        history: History,
+        own: OwnList,
+        lengths: Lengths,
+    }
+
+    fn known() -> Known {
+        Known {
+            account: AccountId::parse("acme").unwrap(),
+            history: History::default(),
+            own: OwnList {
+                is_known: true,
+                ..OwnList::default()
+            },
+            lengths: Lengths {
+                lanes: [0, 7],
+                own: HashMap::from([(3, 5)]),
+            },
+        }
+    }
+
+    fn answers(known: &Known) -> Answers<'_> {
         Answers {
-            account,
+            account: &known.account,
             now: Timestamp::from_second(1_800_000_000).unwrap(),
             ceilings: Some(ceilings()),
             mode: MeterMode::Shared,
@@ -167,16 +210,17 @@ mod tests {
                 used: 90,
                 left: Duration::from_millis(300),
             }),
-            history,
+            history: &known.history,
             held: Some(Held::default()),
-            lengths: Some([0, 7]),
+            lengths: Some(&known.lengths),
+            own: &known.own,
         }
     }
 
     #[test]
     fn one_counter_stands_under_both_ceilings() {
-        let (account, history) = (AccountId::parse("acme").unwrap(), History::default());
-        let view = answers(&account, &history).view();
+        let known = known();
+        let view = answers(&known).view();
         let lanes: Vec<_> = view
             .lanes
             .iter()
@@ -190,13 +234,13 @@ mod tests {
 
     #[test]
     fn what_was_not_answered_is_null_and_named() {
-        let (account, history) = (AccountId::parse("acme").unwrap(), History::default());
+        let known = known();
         let view = Answers {
             mode: MeterMode::Local,
             window: None,
             held: None,
             lengths: None,
-            ..answers(&account, &history)
+            ..answers(&known)
         }
         .view();
         assert_eq!(
@@ -213,10 +257,10 @@ mod tests {
 
     #[test]
     fn an_account_that_is_refused_may_send_nothing() {
-        let (account, history) = (AccountId::parse("acme").unwrap(), History::default());
+        let known = known();
         let view = Answers {
             ceilings: None,
-            ..answers(&account, &history)
+            ..answers(&known)
         }
         .view();
         assert_eq!(view.budget_per_second, 0);
@@ -224,7 +268,7 @@ mod tests {
 
     #[test]
     fn what_waits_counts_among_the_queued_and_may_be_the_oldest() {
-        let (account, history) = (AccountId::parse("acme").unwrap(), History::default());
+        let known = known();
         let hold = HoldNow {
             kind: "campaign",
             id: "spring".to_owned(),
@@ -242,12 +286,71 @@ mod tests {
                 waiting: [WaitingNow::default(), waiting],
                 holds: vec![hold; SHOWN + 1],
             }),
-            ..answers(&account, &history)
+            ..answers(&known)
         }
         .view();
         let lane = &view.lanes[1];
         assert_eq!((lane.queued, lane.oldest_seconds), (Some(3), Some(60.0)));
         assert_eq!(view.lanes[0].oldest_seconds, None);
         assert!(view.paused.len() == SHOWN && view.paused_is_more);
+    }
+
+    /// With a queue of its own in the marketing lane.
+    fn hot() -> Known {
+        let own = Listed {
+            queue: HotQueue {
+                lane: Lane::Marketing,
+                account: AccountId::parse("acme").unwrap(),
+                number: 3,
+            },
+            state: State::Draining,
+            paused: false,
+        };
+        let mut known = known();
+        known.own.queues = [own].into();
+        known
+    }
+
+    #[test]
+    fn what_lies_in_its_own_queue_counts_among_the_queued() {
+        let view = answers(&hot()).view();
+        let of = |lane: &LaneView| (lane.queued, lane.in_own_queue, lane.own_queue_state);
+        assert_eq!(of(&view.lanes[0]), (Some(0), None, None));
+        let of_marketing = (Some(5), Some(5), Some("draining"));
+        assert_eq!(of(&view.lanes[1]), of_marketing);
+    }
+
+    #[test]
+    fn another_accounts_queue_is_not_its_own() {
+        let other = Known {
+            account: AccountId::parse("other").unwrap(),
+            ..hot()
+        };
+        let lane = &answers(&other).view().lanes[1];
+        assert_eq!((lane.queued, lane.own_queue_state), (Some(0), None));
+    }
+
+    #[test]
+    fn what_may_lie_in_its_own_queue_is_not_left_out_of_a_sum() {
+        let known = hot();
+        let silent_broker = Answers {
+            lengths: None,
+            ..answers(&known)
+        }
+        .view();
+        let lane = &silent_broker.lanes[1];
+        assert_eq!((lane.queued, lane.in_own_queue), (None, None));
+        assert_eq!(lane.own_queue_state, Some("draining"));
+        let unlisted = OwnList {
+            is_known: false,
+            ..known.own.clone()
+        };
+        let silent_database = Answers {
+            own: &unlisted,
+            ..answers(&known)
+        }
+        .view();
+        assert_eq!(silent_database.lanes[1].queued, None);
+        assert_eq!(silent_database.missing, [Missing::Database]);
     }
 }

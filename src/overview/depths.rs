@@ -1,26 +1,45 @@
 //! How many messages lie in the broker's queues.
 
+mod passive;
+
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use lapin::options::QueueDeclareOptions;
-use lapin::types::{FieldTable, ShortString};
-use lapin::{Channel, Connection, ErrorKind};
+use lapin::types::ShortString;
+use lapin::{Channel, Connection};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use crate::dispatch::ports::Route;
 use crate::domain::Lane;
 use crate::embedded::EmbeddedQueues;
+use crate::hot::Listed;
 use crate::intake::{AmqpOptions, Endpoint, IntakeError, Names, Purpose, connection};
-
-/// Messages of both lanes, in drain order: of all accounts.
-pub type Lengths = [u64; 2];
 
 /// How long an answer is good enough: so many are asked for, whoever watches.
 const GOOD_FOR: Duration = Duration::from_millis(900);
 
-/// The broker's code for a queue that does not exist.
-const NOT_FOUND: u16 = 404;
+/// An answer is also good for so many times as long as the broker took to give it: however many queues
+/// there are, watching them is a small part of what it does.
+const TIMES_TAKEN: u32 = 10;
+
+/// Ready messages at the broker.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Lengths {
+    /// Of both lanes, in drain order: of all accounts, in shared queues and in accounts' own.
+    pub lanes: [u64; 2],
+    /// In each account's own queue, by its number.
+    pub own: HashMap<i64, u64>,
+}
+
+impl Lengths {
+    /// Ready messages in an account's own queue: none in one that is newer than this.
+    #[must_use]
+    pub fn of(&self, own: &Listed) -> u64 {
+        self.own.get(&own.queue.number).copied().unwrap_or(0)
+    }
+}
 
 /// Who knows the lengths of the queues.
 #[derive(Debug)]
@@ -32,11 +51,15 @@ pub enum Depths {
 }
 
 impl Depths {
-    /// Ready messages in the queues of each lane; `None` when the broker does not say.
-    pub async fn now(&self) -> Option<Lengths> {
+    /// Ready messages in the queues of each lane, and in these of accounts' own; `None` when the
+    /// broker does not say. It may be a moment old, and lack a queue that is newer.
+    pub async fn now(&self, own: &[Listed]) -> Option<Arc<Lengths>> {
         match self {
-            Self::Amqp(broker) => broker.now().await,
-            Self::Embedded(queues) => Some(Lane::ALL.map(|lane| queues.unheld(lane) as u64)),
+            Self::Amqp(broker) => broker.now(own).await,
+            Self::Embedded(queues) => Some(Arc::new(Lengths {
+                lanes: Lane::ALL.map(|lane| queues.unheld(lane) as u64),
+                own: HashMap::new(),
+            })),
         }
     }
 }
@@ -54,7 +77,12 @@ pub struct AmqpDepths {
 #[derive(Default)]
 struct State {
     open: Option<(Connection, Channel)>,
-    last: Option<(Instant, Option<Lengths>)>,
+    last: Option<Last>,
+}
+
+struct Last {
+    good_until: Instant,
+    lengths: Option<Arc<Lengths>>,
 }
 
 impl AmqpDepths {
@@ -72,23 +100,34 @@ impl AmqpDepths {
         })
     }
 
-    async fn now(&self) -> Option<Lengths> {
+    async fn now(&self, own: &[Listed]) -> Option<Arc<Lengths>> {
         let mut state = self.state.lock().await;
-        if let Some((at, lengths)) = state.last
-            && at.elapsed() < GOOD_FOR
+        if let Some(last) = &state.last
+            && Instant::now() < last.good_until
         {
-            return lengths;
+            return last.lengths.clone();
         }
-        let asked = timeout(self.limit, self.ask(&mut state.open)).await;
-        let lengths = asked.ok().flatten();
+        let asked_at = Instant::now();
+        let asked = timeout(self.limit, self.ask(&mut state.open, own)).await;
+        let lengths = asked.ok().flatten().map(Arc::new);
         if lengths.is_none() {
             state.open = None;
         }
-        state.last = Some((Instant::now(), lengths));
+        let good_for = GOOD_FOR.max(asked_at.elapsed() * TIMES_TAKEN);
+        // One that did not answer is asked again as soon as any other.
+        let good_for = lengths.as_ref().map_or(GOOD_FOR, |_| good_for);
+        state.last = Some(Last {
+            good_until: Instant::now() + good_for,
+            lengths: lengths.clone(),
+        });
         lengths
     }
 
-    async fn ask(&self, open: &mut Option<(Connection, Channel)>) -> Option<Lengths> {
+    async fn ask(
+        &self,
+        open: &mut Option<(Connection, Channel)>,
+        own: &[Listed],
+    ) -> Option<Lengths> {
         if !open
             .as_ref()
             .is_some_and(|(connection, _)| connection.status().connected())
@@ -99,11 +138,21 @@ impl AmqpDepths {
             *open = Some((connection, channel));
         }
         let (connection, channel) = open.as_mut()?;
+        let shared = Lane::ALL.map(|lane| self.queues(lane));
+        let names = shared.iter().flatten().cloned();
+        let names: Vec<_> = names
+            .chain(own.iter().map(|own| self.names.hot(&own.queue)))
+            .collect();
+        let ready = passive::ready(connection, channel, &names).await?;
+        let (of_lanes, of_own) = ready.split_at(shared.iter().flatten().count());
         let mut lengths = Lengths::default();
-        for lane in Lane::ALL {
-            for queue in self.queues(lane) {
-                lengths[lane.index()] += length(connection, channel, queue).await?;
-            }
+        let per_lane = of_lanes.chunks(of_lanes.len() / Lane::ALL.len());
+        for (lane, ready) in Lane::ALL.into_iter().zip(per_lane) {
+            lengths.lanes[lane.index()] = ready.iter().sum();
+        }
+        for (own, ready) in own.iter().zip(of_own) {
+            lengths.lanes[own.queue.lane.index()] += ready;
+            lengths.own.insert(own.queue.number, *ready);
         }
         Some(lengths)
     }
@@ -123,26 +172,4 @@ impl std::fmt::Debug for AmqpDepths {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AmqpDepths").finish_non_exhaustive()
     }
-}
-
-/// The ready messages of a queue. One that does not exist has none; to ask for it costs the channel.
-async fn length(connection: &Connection, channel: &mut Channel, queue: ShortString) -> Option<u64> {
-    let how = QueueDeclareOptions {
-        passive: true,
-        ..QueueDeclareOptions::default()
-    };
-    let declared = channel
-        .queue_declare(queue, how, FieldTable::default())
-        .await;
-    let error = match declared {
-        Ok(queue) => return Some(queue.message_count().into()),
-        Err(error) => error,
-    };
-    let is_missing =
-        matches!(error.kind(), ErrorKind::ProtocolError(error) if error.get_id() == NOT_FOUND);
-    if !is_missing {
-        return None;
-    }
-    *channel = connection.create_channel().await.ok()?;
-    Some(0)
 }

@@ -33,7 +33,7 @@ pub struct History {
 impl History {
     /// The seconds to be read at that time.
     pub(super) fn to_read(&self, now_ms: u64) -> RangeInclusive<u64> {
-        let last = (now_ms.saturating_sub(TOLD_AFTER_MS) / 1_000).saturating_sub(1);
+        let last = last_told(now_ms);
         let first = last.saturating_sub(MINUTE - 1);
         let read = self
             .last
@@ -90,6 +90,11 @@ impl History {
             .map(view)
             .collect()
     }
+}
+
+/// The last second that every process has told of at that time.
+pub(super) fn last_told(now_ms: u64) -> u64 {
+    (now_ms.saturating_sub(TOLD_AFTER_MS) / 1_000).saturating_sub(1)
 }
 
 fn view(at: u64, second: &Second) -> SecondView {

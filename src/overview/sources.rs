@@ -6,9 +6,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::compose::Answers;
-use super::depths::Depths;
+use super::depths::{Depths, Lengths};
 use super::held::{Held, HeldStore};
 use super::history::History;
+use super::own_queues::{OwnList, OwnQueues};
 use super::view::LanesView;
 use crate::accounts::Directory;
 use crate::activity::{Store, WindowNow};
@@ -29,6 +30,8 @@ pub struct Sources {
     pub store: Arc<Store>,
     /// What waits, and what is paused.
     pub held: HeldStore,
+    /// Which accounts have queues of their own.
+    pub own: OwnQueues,
     /// The lengths of the broker's queues.
     pub depths: Depths,
     /// The clock of this process.
@@ -53,14 +56,15 @@ impl std::fmt::Debug for Sources {
 }
 
 impl Sources {
-    /// How an account's lanes stand. Ends within the longest of the sources' own time limits.
+    /// How an account's lanes stand. Ends within the longest of the sources' own time limits; those of
+    /// the list of own queues and of the broker, which come one after the other, count together.
     pub async fn look(&self, account: &AccountId, history: &mut History) -> Look {
         let seconds = history.to_read(self.store.now_ms());
         let known = history.held.take();
-        let (read, held, lengths) = tokio::join!(
+        let (read, held, (own, lengths)) = tokio::join!(
             self.store.read(account, seconds.clone()),
             self.held(account, known),
-            self.depths.now(),
+            self.queues(),
         );
         let mut window: Option<WindowNow> = None;
         if let Ok(reading) = read {
@@ -82,12 +86,20 @@ impl Sources {
             window,
             history,
             held: held.map(|(_, held)| held),
-            lengths,
+            lengths: lengths.as_deref(),
+            own: &own,
         };
         Look {
             lanes: lanes.view(),
             is_fresh: window.is_some(),
         }
+    }
+
+    /// Which accounts have queues of their own, and how long all queues are.
+    pub(super) async fn queues(&self) -> (OwnList, Option<Arc<Lengths>>) {
+        let own = self.own.now().await;
+        let lengths = self.depths.now(&own.queues).await;
+        (own, lengths)
     }
 
     async fn held(

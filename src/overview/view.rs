@@ -69,15 +69,24 @@ pub struct LaneView {
     pub cancelled_last_minute: Option<u64>,
     /// Messages that went to wait in the database.
     pub deferred_last_minute: Option<u64>,
-    /// Messages of this account that are known to be on their way: `in_workers` and `waiting`. Those
-    /// that lie in the broker are among `queued_all_accounts`.
+    /// Messages of this account that are known to be on their way: `in_workers`, `waiting`, and
+    /// `in_own_queue` where it has such a queue. Those that lie in the lane's shared queues are among
+    /// `queued_all_accounts` only.
     pub queued: Option<u64>,
     /// Messages of this account that workers hold and have not sent.
     pub in_workers: Option<u64>,
     /// Messages of this account that wait in the database, counted up to 20,000.
     pub waiting: Option<u64>,
-    /// Messages in the lane's queues at the broker, its delay and parking queues included: of all
-    /// accounts, because accounts share them.
+    /// Messages of this account that lie in the queue that it has to itself in this lane; null where it
+    /// has none and shares the lane's queue with others.
+    pub in_own_queue: Option<u64>,
+    /// How far that queue has come: `new` (about to be made), `open` (the account's messages are sent
+    /// there), `draining` (no more are sent there, and what is in it is still taken) or `closing` (about
+    /// to be deleted); null where it has none.
+    #[schema(pattern = "^(new|open|draining|closing)$")]
+    pub own_queue_state: Option<&'static str>,
+    /// Messages in the lane's queues at the broker, of all accounts: in those that accounts share, the
+    /// delay and parking queues included, and in those that single accounts have to themselves.
     pub queued_all_accounts: Option<u64>,
     /// How long ago the oldest of the `queued` messages was queued first, in seconds; null when there
     /// is none.

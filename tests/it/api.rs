@@ -10,6 +10,7 @@ mod holds;
 mod idempotency;
 mod lanes;
 mod lanes_command;
+mod lanes_hot;
 mod messages;
 mod own_account;
 mod page;

@@ -189,6 +189,10 @@ async fn a_fresh_process_shows_every_series_at_zero() {
             "lanekeeper_waiting",
             "lanekeeper_in_flight",
             "lanekeeper_oldest_seconds",
+            "lanekeeper_splits_total",
+            "lanekeeper_splits_declined_total",
+            "lanekeeper_merges_total",
+            "lanekeeper_hot_queues",
         ] {
             zero(format!("{family}{{lane=\"{lane}\"}}"));
         }

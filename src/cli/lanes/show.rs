@@ -9,6 +9,12 @@ use crate::overview::{LaneView, LanesView, LatencyView, Missing};
 /// Clears the terminal, so that what follows stands in the place of what stood there before.
 const CLEAR: &str = "\u{1b}[H\u{1b}[J";
 
+const FOOT: &str = "
+QUEUED: of this account, in its own queue, in the hands of workers or waiting in the database.
+OWN QUEUE: of these, in the queue that it has to itself; - where it shares the lane's.
+AT BROKER: of all accounts.
+";
+
 /// The text in the place of what a terminal showed before; elsewhere below it.
 pub(super) fn over(text: &str) -> String {
     use std::io::IsTerminal as _;
@@ -29,19 +35,20 @@ pub(super) fn lanes(view: &LanesView) -> String {
         "SHED/MIN",
         "REFUSED/MIN",
         "QUEUED",
+        "OWN QUEUE",
         "OLDEST",
         "AT BROKER",
         "P50/P99",
     ];
     let mut grid = Grid::new(head);
-    for column in 1..8 {
+    for column in 1..9 {
         grid = grid.right(column);
     }
     for lane in &view.lanes {
         grid.add(row(lane));
     }
     text.push_str(&grid.take());
-    text.push_str("\nQUEUED: of this account, in the hands of workers or waiting in the database. AT BROKER: of all accounts.\n");
+    text.push_str(FOOT);
     for hold in &view.paused {
         let reason = hold.reason.as_ref().map(|reason| format!(": {reason}"));
         let reason = reason.unwrap_or_default();
@@ -83,7 +90,7 @@ fn head(view: &LanesView) -> String {
     text
 }
 
-fn row(lane: &LaneView) -> [String; 9] {
+fn row(lane: &LaneView) -> [String; 10] {
     let oldest = lane.oldest_seconds.map(|seconds| format!("{seconds} s"));
     [
         lane.lane.to_owned(),
@@ -92,10 +99,22 @@ fn row(lane: &LaneView) -> [String; 9] {
         or_dash(lane.shed_last_minute),
         or_dash(lane.refused_last_minute),
         or_dash(lane.queued),
+        or_dash(own_queue(lane)),
         or_dash(oldest),
         or_dash(lane.queued_all_accounts),
         or_dash(lane.latency.as_ref().map(took)),
     ]
+}
+
+/// What lies in the account's own queue, and how far that has come if it is not simply there.
+fn own_queue(lane: &LaneView) -> Option<String> {
+    let state = lane.own_queue_state?;
+    let jobs = or_dash(lane.in_own_queue);
+    Some(if state == "open" {
+        jobs
+    } else {
+        format!("{jobs} ({state})")
+    })
 }
 
 fn took(latency: &LatencyView) -> String {

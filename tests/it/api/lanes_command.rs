@@ -14,12 +14,13 @@ use crate::support::scene::{ACCOUNT, Scene};
 use crate::support::worker::{Worker, WorkerConfig, free_port};
 
 /// How long the command may take.
-const LIMIT: Duration = Duration::from_secs(30);
+pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
-fn command(config: &WorkerConfig, arguments: &[&str]) -> Command {
+/// `lanekeeper lanes` as it will be run.
+pub(super) fn command(config: &WorkerConfig, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
     command
-        .args(["lanes", ACCOUNT])
+        .arg("lanes")
         .args(arguments)
         .env_clear()
         .envs(config.environment())
@@ -30,12 +31,13 @@ fn command(config: &WorkerConfig, arguments: &[&str]) -> Command {
     command
 }
 
-async fn lanes(config: &WorkerConfig, arguments: &[&str]) -> Output {
+/// What it prints.
+pub(super) async fn lanes(config: &WorkerConfig, arguments: &[&str]) -> Output {
     let output = command(config, arguments).output();
     timeout(LIMIT, output).await.expect("it ends").unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
@@ -52,12 +54,12 @@ async fn it_tells_what_workers_do_whoever_runs_it() {
     let offers = Offer::many(7, "otp", |id| Offer::otp(ACCOUNT, id).queued_now());
     scene.publisher().await.publish_all(&offers).await;
     let told = async || {
-        let output = lanes(&scene.config, &["--json"]).await;
+        let output = lanes(&scene.config, &[ACCOUNT, "--json"]).await;
         let view: Value = serde_json::from_slice(&output.stdout).unwrap();
         view["lanes"][0]["dispatched_last_minute"] == 7
     };
     eventually("the seven are told", Duration::from_secs(20), told).await;
-    let output = lanes(&scene.config, &[]).await;
+    let output = lanes(&scene.config, &[ACCOUNT]).await;
     let shown = text(&output.stdout);
     assert!(output.status.success(), "{shown}");
     for part in [
@@ -83,7 +85,7 @@ async fn it_tells_what_workers_do_whoever_runs_it() {
 #[tokio::test]
 async fn watching_goes_on_by_the_second() {
     let scene = Scene::new("lanes-watch").await;
-    let mut child = command(&scene.config, &["--watch", "--json"])
+    let mut child = command(&scene.config, &[ACCOUNT, "--watch", "--json"])
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -104,7 +106,7 @@ async fn where_nothing_answers_it_says_so_and_fails() {
     let config = WorkerConfig::new("lanes-nowhere")
         .set("REDIS__URL", &*format!("redis://{nowhere}"))
         .set("AMQP__URL", &*format!("amqp://{nowhere}"));
-    let output = lanes(&config, &[]).await;
+    let output = lanes(&config, &[ACCOUNT]).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("nothing of it answers"));
 }

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::support::api::{ApiServer, DEV_KEY, issue_key, issue_key_with, message};
 use crate::support::browser::{Browser, Look};
 use crate::support::heavy;
+use crate::support::own_queues::{Own, OwnQueues};
 use crate::support::postgres::TestDatabase;
 use crate::support::redis::RedisServer;
 use crate::support::scene::{ACCOUNT, Scene};
@@ -228,6 +229,36 @@ async fn it_shows_an_outage_of_redis_and_its_end() {
         .await;
     server.process.stop().await;
     worker.stop().await;
+    scene.end().await;
+}
+
+#[tokio::test]
+async fn it_shows_what_lies_in_the_accounts_own_queue() {
+    let (scene, database) = Scene::with_database("page-own").await;
+    scene.declare().await;
+    let key = issue_key(&database, ACCOUNT).await;
+    let made = [Own::open(1, ACCOUNT, 3)];
+    let queues = OwnQueues::connect(&scene).await;
+    queues.make(&database, &made).await;
+    let server = ApiServer::start(&scene.config).await;
+    let mut browser = Browser::start();
+    browser.open(&server.url("/"), Look::DESK).await;
+    browser.wait(ASKS).await;
+    browser.fill("#key", &key).await;
+    browser.press("Enter").await;
+    for (lane, shown) in [("marketing", "3"), ("transactional", "none: it shares")] {
+        let is = format!("((text) => text === '{shown}')");
+        let own = figure(lane, "Of these in its own queue", &is);
+        browser.wait(&own).await;
+    }
+    let draining = "UPDATE hot_queues SET state = 'draining'";
+    database.execute(draining).await;
+    let is = "((text) => text === '3 (draining)')";
+    let own = figure("marketing", "Of these in its own queue", is);
+    browser.wait(&own).await;
+    browser.assert_good().await;
+    server.process.stop().await;
+    queues.remove(&made).await;
     scene.end().await;
 }
 

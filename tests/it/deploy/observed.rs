@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use lapin::BasicProperties;
-use lapin::options::BasicPublishOptions;
+use lapin::options::{BasicPublishOptions, QueueDeclareOptions};
+use lapin::types::FieldTable;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -92,6 +93,7 @@ impl World {
         let campaign = Offer::many(3 * BUDGET, "campaign", |id| Offer::marketing(ACCOUNT, id));
         publisher.publish_all(&campaign).await;
         publish_undecodable(&self.rabbit).await;
+        declare_own_queues(&self.rabbit).await;
         // Longer than two scrapes, so that the rates of their waits are none of nothing.
         let steady = Offer::many(BUDGET, "otp", otp);
         publisher.publish_at(10, &steady).await;
@@ -131,6 +133,22 @@ async fn publish_undecodable(rabbit: &Rabbit) {
         BasicProperties::default(),
     );
     published.await.unwrap();
+    connection.close(200, "done".into()).await.unwrap();
+}
+
+/// Queues such as a worker with a database gives accounts that keep meeting their limits.
+async fn declare_own_queues(rabbit: &Rabbit) {
+    let connection = connection(&rabbit.url()).await;
+    let channel = connection.create_channel().await.unwrap();
+    let durable = QueueDeclareOptions {
+        durable: true,
+        ..QueueDeclareOptions::default()
+    };
+    for (number, lane) in ["transactional", "marketing"].into_iter().enumerate() {
+        let name = format!("{PREFIX}.{lane}.hot.busy.{number}");
+        let declared = channel.queue_declare(name.into(), durable, FieldTable::default());
+        declared.await.unwrap();
+    }
     connection.close(200, "done".into()).await.unwrap();
 }
 

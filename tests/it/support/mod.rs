@@ -9,6 +9,7 @@ pub mod exchange;
 pub mod flow;
 pub mod hot_queues;
 pub mod jobs;
+pub mod own_queues;
 pub mod postgres;
 pub mod programs;
 pub mod prometheus;

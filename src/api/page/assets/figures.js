@@ -45,6 +45,12 @@ export function showBudget({ lanes }) {
   ]);
 }
 
+/** What lies in the queue that the account has to itself, and how far that has come if it is not simply there. */
+function ownQueue({ waiting, in_own_queue: jobs, own_queue_state: state }) {
+  if (state === null) return waiting === null ? "not known" : "none: it shares";
+  return state === "open" ? number(jobs) : number(jobs, ` (${state})`);
+}
+
 export function showLane(section, lane) {
   const latency = lane.latency === null ? "–" : `${shown(lane.latency.p50_ms)} / ${shown(lane.latency.p99_ms)} ms`;
   const oldest = lane.oldest_seconds === null ? "–" : `${number(lane.oldest_seconds, " s")}`;
@@ -55,6 +61,7 @@ export function showLane(section, lane) {
     ["Refused, last minute", number(lane.refused_last_minute)],
     ["Queued, this account", number(lane.queued)],
     ["Of these waiting", number(lane.waiting)],
+    ["Of these in its own queue", ownQueue(lane)],
     ["Oldest of them", oldest],
     ["In the queues, all accounts", number(lane.queued_all_accounts)],
     ["Took, p50 / p99", latency],
