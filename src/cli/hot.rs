@@ -64,9 +64,11 @@ pub(super) fn start(
         stop.clone(),
     );
     keepers.spawn(consumed);
+    let known = Arc::clone(&list);
     let stop = stop.clone();
     keepers.spawn(async move { hot::follow(list, &pool, stop).await });
     Some(PressureWatch {
+        has_own_queue: Arc::new(move |lane, account| known.is_open(lane, account)),
         options: PressureOptions {
             jobs: settings.hot.jobs,
             within: settings.hot.within,

@@ -240,10 +240,19 @@ impl LaneQueue {
             .map(|((until, _), _)| *until)
     }
 
-    /// Takes a job that is over its account's ceiling and not held; the newest first, so that those
-    /// which have waited longest are here when the window opens. But none waits here for long.
-    pub fn take_surplus(&mut self, now: Instant) -> Option<InHand> {
-        while let Some(key) = self.surplus.pop_front() {
+    /// Takes a job of such an account that is over its ceiling and not held; the newest first, so that
+    /// those which have waited longest are here when the window opens. But none waits here for long.
+    pub fn take_surplus(
+        &mut self,
+        now: Instant,
+        whose: impl Fn(&AccountId) -> bool,
+    ) -> Option<InHand> {
+        for _ in 0..self.surplus.len() {
+            let key = self.surplus.pop_front()?;
+            if !whose(&key.account) {
+                self.surplus.push_back(key);
+                continue;
+            }
             let Some(stream) = self.streams.get_mut(&key) else {
                 continue;
             };
@@ -269,9 +278,10 @@ impl LaneQueue {
         None
     }
 
-    /// Whether any job waits to be shed.
-    pub fn has_surplus(&self) -> bool {
-        self.surplus.iter().any(|key| {
+    /// Whether any job of such an account waits to be shed.
+    pub fn has_surplus(&self, whose: impl Fn(&AccountId) -> bool) -> bool {
+        let mut surplus = self.surplus.iter().filter(|key| whose(&key.account));
+        surplus.any(|key| {
             self.streams.get(key).is_some_and(|stream| {
                 stream.blocked_until.is_some() && stream.jobs.len() > stream.held
             })

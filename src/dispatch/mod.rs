@@ -33,7 +33,7 @@ mod waiting;
 
 pub(crate) use dispatcher::{facts_of_each, job_request};
 pub use fleet::{Fleet, FleetCarrier};
-pub use options::{PipelineOptions, PolicyOf, PressureWatch};
+pub use options::{HasOwnQueue, PipelineOptions, PolicyOf, PressureWatch};
 pub use pipeline::Pipeline;
 pub use pressure::{Pressed, PressureOptions};
 pub use retry::{Retry, RetryPolicy};

@@ -9,16 +9,22 @@ use tokio::sync::mpsc;
 use super::pressure::{Pressed, PressureOptions};
 use super::retry::RetryPolicy;
 use crate::accounts::AccountPolicy;
-use crate::domain::{AccountId, Ceilings};
+use crate::domain::{AccountId, Ceilings, Lane};
 
 /// Looks an account's policy up; `None` when it is unknown and unknown accounts are refused.
 pub type PolicyOf = Arc<dyn Fn(&AccountId) -> Option<Arc<AccountPolicy>> + Send + Sync>;
 
+/// Whether an account has a queue of its own in a lane.
+pub type HasOwnQueue = Arc<dyn Fn(Lane, &AccountId) -> bool + Send + Sync>;
+
 /// Who wants to know which accounts are under pressure, and from when on.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PressureWatch {
     /// When one is.
     pub options: PressureOptions,
+    /// Which accounts have been helped: what they still have in the queues that are shared goes over
+    /// to their own.
+    pub has_own_queue: HasOwnQueue,
     /// Where it is told, time and again.
     pub tell: mpsc::UnboundedSender<Pressed>,
 }

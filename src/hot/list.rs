@@ -1,5 +1,6 @@
 //! Which queues of accounts' own there are, as far as this process knows.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +68,8 @@ pub struct HotList {
 #[derive(Debug, Clone, Default)]
 struct Held {
     queues: Arc<[Listed]>,
+    /// The accounts whose jobs are sent to queues of their own, by lane.
+    open: Arc<[HashSet<AccountId>; 2]>,
     version: Option<i64>,
 }
 
@@ -101,10 +104,24 @@ impl HotList {
         queues.find(its).cloned()
     }
 
+    /// Whether an account's jobs of a lane are sent to a queue of its own.
+    #[must_use]
+    pub fn is_open(&self, lane: Lane, account: &AccountId) -> bool {
+        self.held.borrow().open[lane.index()].contains(account)
+    }
+
     /// Waits until another list is read than the one that was seen by whoever holds `changes`.
     pub(super) fn changes(&self) -> watch::Receiver<impl Sized + use<>> {
         self.held.subscribe()
     }
+}
+
+/// The queues that are listed for a prefix at this moment, in order of their numbers.
+///
+/// # Errors
+/// When the database does not say.
+pub async fn listed(connection: &mut PgConnection, prefix: &str) -> sqlx::Result<Vec<Listed>> {
+    rows::of(connection, prefix).await
 }
 
 /// Follows the table in the database that `pool` leads to, until `stop`; what was read last holds
@@ -138,8 +155,14 @@ impl Copied for HotList {
 
     async fn take_in(&self, (all, version): Self::Read, _: Duration) {
         let mine = all.into_iter().filter(|(prefix, _)| *prefix == self.prefix);
+        let queues: Arc<[Listed]> = mine.map(|(_, listed)| listed).collect();
+        let mut open = <[HashSet<AccountId>; 2]>::default();
+        for one in queues.iter().filter(|one| one.state == State::Open) {
+            open[one.queue.lane.index()].insert(one.queue.account.clone());
+        }
         self.held.send_replace(Held {
-            queues: mine.map(|(_, listed)| listed).collect(),
+            queues,
+            open: Arc::new(open),
             version: Some(version),
         });
     }

@@ -25,7 +25,7 @@ mod spares;
 mod split;
 
 pub use consume::{CeilingOf, consume};
-pub use list::{HotList, Listed, State, follow};
+pub use list::{HotList, Listed, State, follow, listed};
 pub use merge::Merger;
 pub use options::HotOptions;
 pub use split::Splitter;

@@ -210,6 +210,13 @@ pub(super) async fn all(connection: &mut PgConnection) -> sqlx::Result<Vec<(Stri
     Ok(listed.collect())
 }
 
+/// Those of one prefix.
+pub(super) async fn of(connection: &mut PgConnection, prefix: &str) -> sqlx::Result<Vec<Listed>> {
+    let mut all = all(connection).await?;
+    all.retain(|(other, _)| other == prefix);
+    Ok(all.into_iter().map(|(_, listed)| listed).collect())
+}
+
 /// How many queues there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Numbers {

@@ -141,7 +141,10 @@ impl AmqpDepths {
         let shared = Lane::ALL.map(|lane| self.queues(lane));
         let names = shared.iter().flatten().cloned();
         let names: Vec<_> = names
-            .chain(own.iter().map(|own| self.names.hot(&own.queue)))
+            .chain(
+                own.iter()
+                    .map(|own| self.names.hot(own.queue.lane, own.queue.number)),
+            )
             .collect();
         let ready = passive::ready(connection, channel, &names).await?;
         let (of_lanes, of_own) = ready.split_at(shared.iter().flatten().count());

@@ -47,7 +47,7 @@ pub struct HotAccountView {
     pub lane: &'static str,
     /// Which of all such queues: part of its name.
     pub number: i64,
-    /// `new`, `open`, `draining` or `closing`.
+    /// `open`, `draining` or `closing`.
     pub state: &'static str,
     /// Whether the account is paused, so that workers leave the queue alone.
     pub paused: bool,

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::PgConnection;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use crate::domain::{AccountId, HotQueue, Lane};
-use crate::hot::{Listed, State};
+use crate::domain::{AccountId, Lane};
+use crate::hot::{self, Listed};
 use crate::postgres::Database;
 
 /// How long an answer is good enough: so many are asked for, whoever watches.
@@ -87,7 +86,7 @@ impl OwnQueues {
         {
             return list.clone();
         }
-        let asking = database.ask(async |connection| ask(connection, &self.prefix).await);
+        let asking = database.ask(async |connection| hot::listed(connection, &self.prefix).await);
         let found = match timeout(ASKED_FOR, asking).await {
             Ok(Ok(queues)) => OwnList {
                 queues: queues.into(),
@@ -101,32 +100,4 @@ impl OwnQueues {
         *last = Some((Instant::now(), found.clone()));
         found
     }
-}
-
-async fn ask(connection: &mut PgConnection, prefix: &str) -> Result<Vec<Listed>, sqlx::Error> {
-    let rows = sqlx::query!(
-        r#"SELECT number, lane, account_id, state, EXISTS (
-            SELECT FROM holds WHERE holds.account_id = hot_queues.account_id
-                AND kind = 'account' AND target = hot_queues.account_id AND holds.state = 'paused'
-        ) AS "paused!" FROM hot_queues WHERE prefix = $1 ORDER BY number"#,
-        prefix,
-    );
-    let rows = rows.fetch_all(connection).await?;
-    let own = rows.into_iter().filter_map(|row| {
-        Some(Listed {
-            queue: HotQueue {
-                lane: Lane::parse(&row.lane)?,
-                account: AccountId::parse(&row.account_id).ok()?,
-                number: row.number,
-            },
-            state: state(&row.state)?,
-            paused: row.paused,
-        })
-    });
-    Ok(own.collect())
-}
-
-fn state(text: &str) -> Option<State> {
-    let mut states = [State::New, State::Open, State::Draining, State::Closing].into_iter();
-    states.find(|state| state.as_str() == text)
 }

@@ -80,10 +80,10 @@ pub struct LaneView {
     /// Messages of this account that lie in the queue that it has to itself in this lane; null where it
     /// has none and shares the lane's queue with others.
     pub in_own_queue: Option<u64>,
-    /// How far that queue has come: `new` (about to be made), `open` (the account's messages are sent
-    /// there), `draining` (no more are sent there, and what is in it is still taken) or `closing` (about
-    /// to be deleted); null where it has none.
-    #[schema(pattern = "^(new|open|draining|closing)$")]
+    /// How far that queue has come: `open` (the account's messages are sent there), `draining`
+    /// (no more are sent there, and what is in it is still taken) or `closing` (about to be deleted);
+    /// null where it has none.
+    #[schema(pattern = "^(open|draining|closing)$")]
     pub own_queue_state: Option<&'static str>,
     /// Messages in the lane's queues at the broker, of all accounts: in those that accounts share, the
     /// delay and parking queues included, and in those that single accounts have to themselves.

@@ -8,11 +8,12 @@ use tokio::time::Instant;
 use super::Dispatcher;
 use crate::carrier::breaker::{Allowed, reached};
 use crate::dispatch::in_hand::{Departure, InHand};
+use crate::dispatch::options::PressureWatch;
 use crate::dispatch::ports::{Broker, Carrier, Clock, Due, Meter, Records, WaitReason};
 use crate::dispatch::record::TryAgain;
 use crate::dispatch::retry::Retry;
 use crate::dispatch::send::{Ending, Finished};
-use crate::domain::{Lane, Limit, MeterMode};
+use crate::domain::{AccountId, Lane, Limit, MeterMode};
 
 impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, K, R> {
     pub(super) fn on_finished(&mut self, finished: Vec<Finished>) {
@@ -76,11 +77,16 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
         self.world.records.exist().then_some(due)
     }
 
-    /// Whether jobs of a lane wait for the pace to let them go.
-    pub(super) fn has_surplus(&self, lane: Lane) -> bool {
+    /// When jobs of a lane that wait for a pace to let them go may go; `None` when there are none.
+    pub(super) fn next_shed(&self, lane: Lane) -> Option<Instant> {
         let place = lane.index();
         let on_their_way = [&self.parking[place], &self.astray[place]];
-        self.queues[place].has_surplus() || on_their_way.iter().any(|jobs| !jobs.is_empty())
+        let paced = on_their_way.iter().any(|jobs| !jobs.is_empty())
+            || self.queues[place].has_surplus(|account| !self.has_own_queue(lane, account));
+        let paced = paced.then(|| self.paces[place].next());
+        let moves = self.queues[place].has_surplus(|account| self.has_own_queue(lane, account));
+        let moves = moves.then(|| self.moves[place].next());
+        paced.into_iter().chain(moves).min()
     }
 
     /// Whether a job's carrier takes nothing like it just now.
@@ -116,24 +122,49 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
         }
     }
 
-    /// Sends back what is over its ceiling and not held, no faster than its pace.
+    /// Sends back what is over its ceiling and not held, no faster than its pace. What goes over to its
+    /// account's own queue by that has a pace of its own: it does not come back, and others' jobs
+    /// stand behind it.
     pub(super) fn shed_surplus(&mut self, now: Instant) {
         for lane in Lane::ALL {
             let place = lane.index();
-            while self.queues[place].has_surplus() && self.paces[place].spend(now) {
-                let Some(in_hand) = self.queues[place].take_surplus(now) else {
+            while self.moves[place].is_free(now) {
+                let watch = self.options.pressure.as_ref();
+                let has_own = |account: &AccountId| has_own_queue(watch, lane, account);
+                let Some(in_hand) = self.queues[place].take_surplus(now, has_own) else {
                     break;
                 };
-                let local = self
-                    .reached
-                    .get(lane, in_hand.account(), now)
-                    .is_some_and(|reached| reached.mode == MeterMode::Local);
-                // What the meter has said itself, it has counted itself.
-                if local && !in_hand.turned_away {
-                    self.world.telemetry.fell_open_again(lane, 1);
-                }
-                self.depart(in_hand, Departure::Shed(Limit::Lane));
+                self.moves[place].spend(now);
+                self.shed(in_hand, now);
+            }
+            while self.paces[place].is_free(now) {
+                let watch = self.options.pressure.as_ref();
+                let shares = |account: &AccountId| !has_own_queue(watch, lane, account);
+                let Some(in_hand) = self.queues[place].take_surplus(now, shares) else {
+                    break;
+                };
+                self.paces[place].spend(now);
+                self.shed(in_hand, now);
             }
         }
     }
+
+    fn has_own_queue(&self, lane: Lane, account: &AccountId) -> bool {
+        has_own_queue(self.options.pressure.as_ref(), lane, account)
+    }
+
+    fn shed(&mut self, in_hand: InHand, now: Instant) {
+        let lane = in_hand.lane();
+        let reached = self.reached.get(lane, in_hand.account(), now);
+        let local = reached.is_some_and(|reached| reached.mode == MeterMode::Local);
+        // What the meter has said itself, it has counted itself.
+        if local && !in_hand.turned_away {
+            self.world.telemetry.fell_open_again(lane, 1);
+        }
+        self.depart(in_hand, Departure::Shed(Limit::Lane));
+    }
+}
+
+fn has_own_queue(watch: Option<&PressureWatch>, lane: Lane, account: &AccountId) -> bool {
+    watch.is_some_and(|watch| (watch.has_own_queue)(lane, account))
 }

@@ -101,13 +101,13 @@ fn few_are_held_for_the_opening_and_the_newest_of_the_rest_go_first() {
         queue.next(now, reached(instant(900)), |_| 1),
         Next::Nothing
     ));
-    let shed =
-        std::iter::from_fn(|| queue.take_surplus(now)).map(|job| job.job.head.id.to_string());
+    let shed = std::iter::from_fn(|| queue.take_surplus(now, |_| true))
+        .map(|job| job.job.head.id.to_string());
     assert_eq!(shed.collect::<Vec<_>>(), ["a-4", "a-3"]);
     assert_eq!((queue.len(), queue.next_opening()), (3, Some(instant(900))));
     fill(&mut queue, "a", 1, now);
     assert!(
-        queue.take_surplus(now).is_some(),
+        queue.take_surplus(now, |_| true).is_some(),
         "the account's holds are full"
     );
     queue.open(instant(900));
@@ -122,7 +122,10 @@ fn holds_are_bounded_over_all_accounts() {
         fill(&mut queue, account, 3, now);
     }
     while let Next::Job(_) = queue.next(now, reached(instant(900)), |_| 1) {}
-    assert_eq!(std::iter::from_fn(|| queue.take_surplus(now)).count(), 3);
+    assert_eq!(
+        std::iter::from_fn(|| queue.take_surplus(now, |_| true)).count(),
+        3
+    );
     assert_eq!(queue.len(), 6);
 }
 
@@ -133,11 +136,11 @@ fn where_the_ceiling_is_never_open_the_oldest_go_after_a_while() {
     queue.next(instant(0), reached(instant(1_000)), |_| 1);
     let id = |job: Option<InHand>| job.map(|job| job.job.head.id.to_string());
     assert_eq!(
-        id(queue.take_surplus(instant(9_000))).as_deref(),
+        id(queue.take_surplus(instant(9_000), |_| true)).as_deref(),
         Some("a-2")
     );
     assert_eq!(
-        id(queue.take_surplus(instant(11_000))).as_deref(),
+        id(queue.take_surplus(instant(11_000), |_| true)).as_deref(),
         Some("a-0")
     );
 }
@@ -151,7 +154,7 @@ fn nothing_is_held_longer_than_allowed() {
     queue.open(instant(900));
     queue.next(instant(900), reached(instant(1900)), |_| 1);
     assert_eq!(
-        std::iter::from_fn(|| queue.take_surplus(now)).count(),
+        std::iter::from_fn(|| queue.take_surplus(now, |_| true)).count(),
         2,
         "1.9 s would be too long"
     );
@@ -163,10 +166,19 @@ fn without_holding_everything_over_the_ceiling_is_surplus_until_the_window_opens
     let mut queue = LaneQueue::new(HoldLimits::NONE);
     fill(&mut queue, "a", 3, now);
     queue.next(now, reached(instant(500)), |_| 1);
-    assert!(queue.has_surplus());
-    assert_eq!(queue.take_surplus(now).unwrap().job.head.id.as_str(), "a-2");
+    assert!(queue.has_surplus(|_| true));
+    assert_eq!(
+        queue
+            .take_surplus(now, |_| true)
+            .unwrap()
+            .job
+            .head
+            .id
+            .as_str(),
+        "a-2"
+    );
     queue.open(instant(500));
-    assert!(!queue.has_surplus() && queue.take_surplus(now).is_none());
+    assert!(!queue.has_surplus(|_| true) && queue.take_surplus(now, |_| true).is_none());
     assert_eq!(drain(&mut queue, instant(500)), ["a-0", "a-1"]);
 }
 
@@ -234,11 +246,14 @@ fn jobs_of_a_lost_channel_are_forgotten_and_the_counts_follow() {
     fill(&mut queue, "a", 5, now);
     queue.next(now, reached(instant(900)), |_| 1);
     queue.forget(|_| false);
-    assert_eq!((queue.len(), queue.take_surplus(now).is_none()), (0, true));
+    assert_eq!(
+        (queue.len(), queue.take_surplus(now, |_| true).is_none()),
+        (0, true)
+    );
     fill(&mut queue, "a", 3, now);
     queue.next(now, reached(instant(900)), |_| 1);
     assert!(
-        queue.take_surplus(now).is_none(),
+        queue.take_surplus(now, |_| true).is_none(),
         "all three may be held again"
     );
     queue.open(instant(900));
@@ -266,7 +281,7 @@ fn all_jobs_of_an_own_queue_are_held_and_leave_the_holds_to_others() {
             queue.next(now, reached(until), |_| 9),
             Next::Nothing
         ));
-        assert!(!queue.has_surplus() && queue.take_surplus(now).is_none());
+        assert!(!queue.has_surplus(|_| true) && queue.take_surplus(now, |_| true).is_none());
         assert!(queue.take_over().is_empty(), "that is no pressure");
         let held: Vec<_> = queue.held_of_own().map(ToString::to_string).collect();
         assert_eq!(held, ["a"]);
@@ -276,7 +291,7 @@ fn all_jobs_of_an_own_queue_are_held_and_leave_the_holds_to_others() {
             queue.next(now, reached(until), |_| 9),
             Next::Nothing
         ));
-        let shed = std::iter::from_fn(|| queue.take_surplus(now)).count();
+        let shed = std::iter::from_fn(|| queue.take_surplus(now, |_| true)).count();
         assert_eq!(shed, 5 - limits.jobs.min(3));
         queue.open(until);
         assert!(queue.held_of_own().next().is_none());
@@ -321,7 +336,7 @@ fn an_accounts_jobs_in_the_shared_queue_are_shed_beside_its_own() {
     ));
     let account = AccountId::parse("a").unwrap();
     assert_eq!(queue.take_over(), HashMap::from([(account, 4)]));
-    let shed: Vec<_> = std::iter::from_fn(|| queue.take_surplus(now)).collect();
+    let shed: Vec<_> = std::iter::from_fn(|| queue.take_surplus(now, |_| true)).collect();
     assert!(shed.len() == 4 && shed.iter().all(|job| !job.own_queue));
 }
 
@@ -340,4 +355,24 @@ fn arrivals_over_the_ceiling_are_counted_as_they_come() {
     fill(&mut queue, "a", 4, now);
     assert_eq!(queue.take_over().get(&account), Some(&4));
     assert!(queue.take_over().is_empty());
+}
+
+#[test]
+fn surplus_is_taken_of_those_accounts_that_are_asked_for() {
+    let now = instant(0);
+    let mut queue = LaneQueue::new(HoldLimits::NONE);
+    fill(&mut queue, "a", 3, now);
+    fill(&mut queue, "b", 2, now);
+    assert!(matches!(
+        queue.next(now, reached(instant(900)), |_| 1),
+        Next::Nothing
+    ));
+    let is_b = |account: &AccountId| account.as_str() == "b";
+    let taken: Vec<_> = std::iter::from_fn(|| queue.take_surplus(now, is_b)).collect();
+    assert!(taken.len() == 2 && taken.iter().all(|job| is_b(job.account())));
+    assert!(!queue.has_surplus(is_b) && queue.has_surplus(|account| !is_b(account)));
+    assert_eq!(
+        std::iter::from_fn(|| queue.take_surplus(now, |_| true)).count(),
+        3
+    );
 }

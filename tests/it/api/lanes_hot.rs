@@ -97,7 +97,7 @@ fn many() -> Vec<Own> {
         })
         .collect();
     for number in [5_usize, 6, 31, 60] {
-        queues[number - 1] = queues[number - 1].clone().in_state("new");
+        queues[number - 1] = queues[number - 1].clone().gone();
     }
     queues[9] = Own::open(10, "a10", 40).in_state("draining");
     queues.push(Own {

@@ -63,7 +63,10 @@ async fn a_worker_that_starts_consumes_from_the_queues_that_are_listed() {
         .publish_all(&Offer::many(30, "kept", |id| Offer::marketing(HOT, id)))
         .await;
     let queues = warm.scene.queues().await;
-    assert_eq!(queues.ready(&name).await, 30);
+    eventually("they lie there", 5 * SECOND, async || {
+        queues.ready(&name).await == 30
+    })
+    .await;
     let second = Worker::start(&warm.scene.config).await;
     warm.scene.stub.wait_for(150, 10 * SECOND).await;
     second.stop().await;

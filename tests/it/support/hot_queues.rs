@@ -48,8 +48,7 @@ impl HotQueues {
 
     /// Deletes them at the broker, once no worker runs, so that a shared one stays small.
     pub async fn remove(&self, url: &str) {
-        let select = "SELECT prefix || '.' || lane || '.hot.' || account_id || '.' || number
-             FROM hot_queues";
+        let select = "SELECT prefix || '.' || lane || '.hot.' || number FROM hot_queues";
         let names: Vec<String> = sqlx::query_scalar(select)
             .fetch_all(&self.pool)
             .await

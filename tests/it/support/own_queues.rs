@@ -9,7 +9,7 @@ use super::postgres::TestDatabase;
 use super::rabbit::connection;
 use super::scene::Scene;
 
-/// One such queue: it is written down, and exists unless it is only about to be made.
+/// One such queue: it is written down, and exists unless it is about to be forgotten.
 #[derive(Debug, Clone)]
 pub struct Own {
     pub number: i64,
@@ -32,24 +32,23 @@ impl Own {
         }
     }
 
-    /// One that has come so far. Only one that is new does not exist.
+    /// One that has come so far.
     pub fn in_state(self, state: &'static str) -> Self {
-        let jobs = self.jobs.filter(|_| state != "new");
+        Self { state, ..self }
+    }
+
+    /// One that is about to be forgotten: the broker has none any more.
+    pub fn gone(self) -> Self {
         Self {
-            state,
-            jobs,
+            state: "closing",
+            jobs: None,
             ..self
         }
     }
 
     fn name(&self, prefix: &str) -> String {
-        let Self {
-            lane,
-            account,
-            number,
-            ..
-        } = self;
-        format!("{prefix}.{lane}.hot.{account}.{number}")
+        let Self { lane, number, .. } = self;
+        format!("{prefix}.{lane}.hot.{number}")
     }
 }
 
