@@ -36,6 +36,7 @@ impl Stage {
         let (rabbit, redis) = tokio::join!(Rabbit::start(), RedisServer::start());
         let database = TestDatabase::create().await;
         let scene = Scene::on(name, rabbit.url(), redis.url()).await;
+        let scene = scene.with_own_queues();
         Self {
             scene: scene.recorded_at(database.url()),
             queues: HotQueues::of(database.pool()),

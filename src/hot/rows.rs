@@ -110,7 +110,11 @@ pub(super) async fn assign(
     sqlx::query!("LOCK TABLE hot_queues IN SHARE ROW EXCLUSIVE MODE")
         .execute(&mut *connection)
         .await?;
-    if count(connection, prefix, lane).await?.taken >= i64::from(most) {
+    let taken = sqlx::query_scalar!(
+        r#"SELECT count(account_id) AS "taken!" FROM hot_queues WHERE prefix = $1"#,
+        prefix
+    );
+    if taken.fetch_one(&mut *connection).await? >= i64::from(most) {
         return Ok(Assigned::TooMany);
     }
     let number = sqlx::query_scalar!(
@@ -222,22 +226,26 @@ pub(super) async fn of(connection: &mut PgConnection, prefix: &str) -> sqlx::Res
 pub(super) struct Numbers {
     /// Accounts' own, of both lanes.
     pub taken: i64,
-    /// Spare ones of one lane, those among them that are still being declared.
+    /// Spare ones of one lane, and those about to be such.
     pub spare: i64,
 }
 
-/// How many queues there are of a prefix, and spare ones of a lane.
+/// How many queues there are of a prefix, and spare ones of a lane. One that has been new for longer
+/// than `promising` will hardly become one: whoever declared it may have been killed.
 pub(super) async fn count(
     connection: &mut PgConnection,
     prefix: &str,
     lane: Lane,
+    promising: Duration,
 ) -> sqlx::Result<Numbers> {
     let numbers = sqlx::query!(
         r#"SELECT count(account_id) AS "taken!",
-            count(*) FILTER (WHERE account_id IS NULL AND lane = $2) AS "spare!"
+            count(*) FILTER (WHERE lane = $2 AND (state = 'spare' OR state = 'new'
+                AND changed_at > clock_timestamp() - make_interval(secs => $3))) AS "spare!"
         FROM hot_queues WHERE prefix = $1"#,
         prefix,
         lane.as_str(),
+        promising.as_secs_f64(),
     );
     let numbers = numbers.fetch_one(connection).await?;
     Ok(Numbers {

@@ -35,6 +35,9 @@ const AT_ONCE: u32 = 32;
 /// How soon it is looked for missing ones, where nobody waits for one.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// How soon, where somebody does.
+const LOOK_WHILE_WANTED: Duration = Duration::from_secs(1);
+
 /// What kept spare queues from being made.
 #[derive(Debug, Error)]
 enum SpareError {
@@ -57,21 +60,24 @@ pub(super) struct Spares {
 }
 
 impl Spares {
-    /// Makes spare queues as they are used up, until `stop`.
-    pub(super) async fn run(mut self, stop: CancellationToken) {
-        let making = async {
-            loop {
-                let wanted = *self.wanted.borrow_and_update();
-                for lane in Lane::ALL {
-                    if let Err(error) = self.make(lane, wanted[lane.index()]).await {
-                        tracing::debug!(%lane, %error, "spare queues could not be made");
-                    }
-                }
-                // The other side lives as long as this one.
-                let _ = timeout(LOOK, self.wanted.changed()).await;
+    /// Makes spare queues as they are used up, until `stop`. Neither lane waits for the other.
+    pub(super) async fn run(self, stop: CancellationToken) {
+        let [one, other] = Lane::ALL.map(|lane| self.keep(lane));
+        let keeping = async { tokio::join!(one, other) };
+        stop.run_until_cancelled(keeping).await;
+    }
+
+    async fn keep(&self, lane: Lane) {
+        let mut wanted = self.wanted.clone();
+        loop {
+            let count = wanted.borrow_and_update()[lane.index()];
+            if let Err(error) = self.make(lane, count).await {
+                tracing::debug!(%lane, %error, "spare queues could not be made");
             }
-        };
-        stop.run_until_cancelled(making).await;
+            // The other side lives as long as this one.
+            let look = if count > 0 { LOOK_WHILE_WANTED } else { LOOK };
+            let _ = timeout(look, wanted.changed()).await;
+        }
     }
 
     async fn make(&self, lane: Lane, wanted: u32) -> Result<(), SpareError> {
@@ -103,7 +109,7 @@ impl Spares {
         let Some(mut transaction) = rows::lock_spares(&self.pool, prefix, lane).await? else {
             return Ok(Vec::new());
         };
-        let there = rows::count(&mut transaction, prefix, lane).await?;
+        let there = rows::count(&mut transaction, prefix, lane, RIPE * 2).await?;
         let room = i64::from(self.options.most) - there.taken;
         let wished = i64::from(SPARES + wanted.min(AT_ONCE)).min(room) - there.spare;
         if wished <= 0 {

@@ -31,7 +31,7 @@ impl Warm {
         let scene = scene
             .recorded_at(database.url())
             .set("LANES__BUDGET_PER_SECOND", 40)
-            .set("HOT__MOST", 200)
+            .with_own_queues()
             .set("HOT__JOBS", 20)
             .set("HOT__WITHIN_MS", 1_000)
             .set("HOT__IDLE_S", 1)

@@ -32,6 +32,7 @@ async fn marketing(api: &ApiServer, key: &str) -> Value {
 async fn an_account_that_is_split_off_is_listed_with_its_rate_and_its_end() {
     let (scene, database) = Scene::with_database("lanes-hot").await;
     let scene = scene
+        .with_own_queues()
         .set("LANES__BUDGET_PER_SECOND", 5)
         .set("HOT__JOBS", 10);
     let key = issue_key(&database, ACCOUNT).await;
@@ -145,6 +146,7 @@ fn assert_listed(rows: &[Value], made: &[Own]) {
 #[tokio::test]
 async fn all_are_listed_the_longest_first_quickly_and_none_of_others() {
     let (scene, database) = Scene::with_database("lanes-many").await;
+    let scene = scene.with_own_queues();
     scene.declare().await;
     let (made, hands) = (many(), OwnQueues::connect(&scene).await);
     hands.make(&database, &made).await;
@@ -229,6 +231,7 @@ async fn an_account_sees_its_own_queue_alone() {
 #[tokio::test]
 async fn where_there_is_none_it_says_what_that_means() {
     let (scene, _database) = Scene::with_database("lanes-none").await;
+    let scene = scene.with_own_queues();
     let output = lanes(&scene.config, &[]).await;
     let shown = text(&output.stdout);
     assert!(output.status.success(), "{output:?}");

@@ -32,6 +32,7 @@ struct Hot {
 impl Hot {
     async fn new(name: &str) -> Self {
         let (scene, database) = Scene::with_database(name).await;
+        let scene = scene.with_own_queues();
         Self {
             scene,
             queues: HotQueues::of(database.pool()),

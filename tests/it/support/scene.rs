@@ -60,6 +60,11 @@ impl Scene {
         self
     }
 
+    /// With queues of accounts' own, as many as by default.
+    pub fn with_own_queues(self) -> Self {
+        self.set("HOT__MOST", 200)
+    }
+
     /// With a database for its workers.
     pub fn recorded_at(self, url: &str) -> Self {
         self.set("DATABASE__URL", url)
