@@ -2,10 +2,10 @@
 //!
 //! A quorum queue is not safe at once. What one confirms that was declared less than a second before
 //! its broker is killed is lost, and so is the queue: reading from it hangs, and in the end costs the
-//! connection (RabbitMQ 3.10.8, observed: always up to 0.8 s, never from 1.0 s on). So queues are
-//! declared beforehand, and only those become spare ones that have been there for a while on one
-//! connection: the broker was not killed meanwhile. An account that needs a queue gets one within
-//! milliseconds.
+//! connection (RabbitMQ 3.10.8, observed in all 14 trials of up to 0.8 s, and in neither of those of 1.0
+//! and 1.5 s). So queues are declared beforehand, and only those become spare ones that have been there
+//! for a while on one connection: the broker was not killed meanwhile. An account that needs a queue
+//! gets one within milliseconds.
 
 use std::sync::Arc;
 use std::time::Duration;
