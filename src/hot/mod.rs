@@ -10,10 +10,11 @@
 //! shared queue. Jobs in the delay queue keep their key and return by the same way.
 //!
 //! Which queues there are is written in `hot_queues` ([`rows`]), whose states and what they promise
-//! are told in its migration. Every worker [follows](list) that table and [consumes](consume) from the
-//! queues in it; any of them may [split] off an account, [merge] it again, or make [spare queues](spares). No step trusts another worker to be alive, or its
-//! own lock to be still its own: each is taken only by who has seen the last (a version), and is bound
-//! to the broker connection on which it was begun, so that it is never carried out late.
+//! are told in its migration. Every worker [follows](list) that table and [consumes](consume()) from the
+//! queues in it; any of them may [split](Splitter) off an account, [merge](Merger) it again, or make
+//! [spare queues](spares). No step trusts another worker to be alive, or its own lock to be still its
+//! own: each is taken only by who has seen the last (a version), and is bound to the broker connection
+//! on which it was begun, so that it is never carried out late.
 
 mod beat;
 mod consume;

@@ -2,7 +2,7 @@
 //!
 //! Each step is bound to the connection that it was begun on. A process that stands still for long
 //! loses that connection by its heartbeat, so that no step is carried out much later than it was
-//! decided on: [`HotSession::lateness`] says how much.
+//! decided on: [`HotBroker::lateness`] says how much.
 
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
