@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::records::Memory;
 use crate::dispatch::{PressureOptions, PressureWatch};
 use crate::domain::{AccountId, Lane};
-use crate::hot::{self, HotList, HotOptions, Merger, Splitter};
+use crate::hot::{self, HotKeeper, HotList, HotOptions, Merger, Splitter};
 use crate::intake::HotBroker;
 use crate::settings::Settings;
 use crate::telemetry::Telemetry;
@@ -33,22 +33,15 @@ pub(super) fn start(
         settle: settings.hot.settle,
     };
     let (tell, pressed) = mpsc::unbounded_channel();
-    let splitter = Splitter {
+    let keeper = HotKeeper {
         pool: pool.clone(),
         list: Arc::clone(&list),
         broker: broker.clone(),
         options,
         telemetry: telemetry.clone(),
     };
-    keepers.spawn(splitter.run(pressed, stop.clone()));
-    let merger = Merger {
-        pool: pool.clone(),
-        list: Arc::clone(&list),
-        broker: broker.clone(),
-        options,
-        telemetry: telemetry.clone(),
-    };
-    keepers.spawn(merger.run(stop.clone()));
+    keepers.spawn(Splitter::new(keeper.clone()).run(pressed, stop.clone()));
+    keepers.spawn(Merger::new(keeper).run(stop.clone()));
     let directory = Arc::clone(&memory.directory);
     let ceiling = Arc::new(move |account: &AccountId, lane: Lane| {
         let policy = directory.policy(account)?;

@@ -66,6 +66,11 @@ impl InHand {
         self.job.lane()
     }
 
+    /// Its place in the order in which jobs came.
+    pub fn order(&self) -> (Instant, Receipt) {
+        (self.received_at, self.receipt)
+    }
+
     pub fn account(&self) -> &AccountId {
         &self.job.head.account
     }

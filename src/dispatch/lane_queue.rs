@@ -296,8 +296,10 @@ impl LaneQueue {
             stream.blocked_until.is_some()
                 && first.is_some_and(|job| now.duration_since(job.received_at) > LONGEST_STAY)
         };
-        let mut own = self.streams.iter_mut().filter(|(key, _)| key.own_queue);
-        let (_, stream) = own.find(|(_, stream)| overstayed(stream))?;
+        let own = self.streams.iter_mut().filter(|(key, _)| key.own_queue);
+        let (_, stream) = own
+            .filter(|(_, stream)| overstayed(stream))
+            .min_by_key(|(_, stream)| stream.jobs.front().map(InHand::order))?;
         self.len -= 1;
         stream.jobs.pop_front()
     }
@@ -316,11 +318,13 @@ impl LaneQueue {
         held.map(|(key, _)| &key.account)
     }
 
-    /// Takes everything, and forgets which streams are blocked.
+    /// Takes everything, in the order in which it came, and forgets which streams are blocked.
     pub fn take_all(&mut self) -> Vec<InHand> {
         let emptied = std::mem::replace(self, Self::new(self.limits));
         let streams = emptied.streams.into_values();
-        streams.flat_map(|stream| stream.jobs).collect()
+        let mut jobs: Vec<_> = streams.flat_map(|stream| stream.jobs).collect();
+        jobs.sort_by_key(InHand::order);
+        jobs
     }
 
     /// Removes the jobs whose deliveries are gone: the broker delivers them again.

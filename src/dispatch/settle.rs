@@ -127,17 +127,24 @@ impl<B: Broker, R: Records> Settler<B, R> {
     ) {
         let mut batch = Vec::with_capacity(BATCH);
         let mut kept_up = true;
+        let mut has_tried = false;
         loop {
-            let due = self.books.next_try();
+            // In turns: what has ended now does not wait for all that the ledger has missed, nor the
+            // other way round.
+            let its_turn = !has_tried || ended.is_empty();
+            let due = self.books.next_try().filter(|_| its_turn);
             tokio::select! {
+                biased;
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    has_tried = true;
+                    self.catch_up().await;
+                }
                 count = ended.recv_many(&mut batch, BATCH) => {
                     if count == 0 {
                         break;
                     }
+                    has_tried = false;
                     self.settle(std::mem::take(&mut batch)).await;
-                }
-                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                    self.catch_up().await;
                 }
             }
             if self.books.keep_up() != kept_up {

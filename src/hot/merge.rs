@@ -6,21 +6,19 @@
 //! the broker no jobs at all; `basic.get` tells the truth, and only of what nobody has taken. Hence: no
 //! consumers at all, nothing to get twice with some time between, and still no consumers.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::{PgPool, PgTransaction};
+use sqlx::PgTransaction;
 use thiserror::Error;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::list::{HotList, Listed, State};
-use super::options::HotOptions;
+use super::keeper::HotKeeper;
+use super::list::{Listed, State};
 use super::rows::{self, Row};
 use crate::domain::HotQueue;
-use crate::intake::{HotBroker, HotError, HotLook, HotSession};
+use crate::intake::{HotError, HotLook, HotSession};
 use crate::postgres::explain;
-use crate::telemetry::Telemetry;
 
 /// How often it is looked whether all workers have left.
 const LOOK: Duration = Duration::from_millis(500);
@@ -45,28 +43,25 @@ enum MergeError {
 /// Takes queues away from accounts that no longer need them.
 #[derive(Clone)]
 pub struct Merger {
-    /// Where it is written down.
-    pub pool: PgPool,
-    /// What is written, as far as is known here.
-    pub list: Arc<HotList>,
-    /// Where the queues are.
-    pub broker: HotBroker,
-    /// When.
-    pub options: HotOptions,
-    /// What is told of it.
-    pub telemetry: Telemetry,
+    keeper: HotKeeper,
 }
 
 impl Merger {
+    /// A merger that has what it needs.
+    #[must_use]
+    pub fn new(keeper: HotKeeper) -> Self {
+        Self { keeper }
+    }
+
     /// Looks for queues that are no longer needed, time and again, until `stop`. A step that ends
     /// half-way leaves nothing that the next one does not find: a crash would do the same.
     pub async fn run(self, stop: CancellationToken) {
-        let mut looks = interval(self.options.look_every());
+        let mut looks = interval(self.keeper.options.look_every());
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while stop.run_until_cancelled(looks.tick()).await.is_some() {
-            let session = self.broker.session();
+            let session = self.keeper.broker.session();
             // Only who has long had its connection knows what it sees.
-            if let Some(session) = session.filter(|it| it.age() >= self.options.settle) {
+            if let Some(session) = session.filter(|it| it.age() >= self.keeper.options.settle) {
                 let looking = self.look_at_all(&session);
                 stop.run_until_cancelled(looking).await;
             }
@@ -74,7 +69,7 @@ impl Merger {
     }
 
     async fn look_at_all(&self, session: &HotSession) {
-        for listed in self.list.now().iter() {
+        for listed in self.keeper.list.now().iter() {
             if let Err(error) = self.step(session, listed).await {
                 let HotQueue { lane, account, .. } = &listed.queue;
                 tracing::debug!(%lane, %account, %error, "a queue of an account's own could not be brought nearer to its end");
@@ -85,24 +80,25 @@ impl Merger {
     /// Takes the next step towards the end of a queue, if it is time.
     async fn step(&self, session: &HotSession, listed: &Listed) -> Result<(), MergeError> {
         let HotQueue { lane, account, .. } = &listed.queue;
-        let prefix = self.list.prefix();
-        let Some(mut transaction) = rows::lock(&self.pool, prefix, *lane, account).await? else {
+        let prefix = self.keeper.list.prefix();
+        let Some(mut transaction) = rows::lock(&self.keeper.pool, prefix, *lane, account).await?
+        else {
             return Ok(());
         };
         let Some(row) = rows::find(&mut transaction, prefix, *lane, account).await? else {
             return Ok(());
         };
         match row.state {
-            State::Open if row.pressed > self.options.idle.max(self.late()) => {
+            State::Open if row.pressed > self.keeper.options.idle.max(self.late()) => {
                 if session.look(&row.queue).await?.is_none_or(is_empty) {
                     session.unbind(&row.queue).await?;
                     self.advance(transaction, &row, State::Draining).await?;
                 }
                 Ok(())
             }
-            State::Draining if row.changed > self.options.settle => {
+            State::Draining if row.changed > self.keeper.options.settle => {
                 let empty = session.look(&row.queue).await?.is_none_or(is_empty);
-                if empty || row.changed > self.options.settle * PATIENCE {
+                if empty || row.changed > self.keeper.options.settle * PATIENCE {
                     self.advance(transaction, &row, State::Closing).await?;
                 }
                 Ok(())
@@ -115,7 +111,11 @@ impl Merger {
     /// How late a step may come that somebody else has begun: twice what the broker allows, for the
     /// heartbeats of other workers may be longer than this one's.
     fn late(&self) -> Duration {
-        self.broker.lateness().min(self.options.settle) * 2
+        self.keeper
+            .broker
+            .lateness()
+            .min(self.keeper.options.settle)
+            * 2
     }
 
     async fn advance(
@@ -139,7 +139,7 @@ impl Merger {
         mut transaction: PgTransaction<'static>,
         row: &Row,
     ) -> Result<(), MergeError> {
-        let give_up_at = Instant::now() + self.options.settle;
+        let give_up_at = Instant::now() + self.keeper.options.settle;
         let mut empty_since: Option<Instant> = None;
         loop {
             rows::still_mine(&mut transaction, row.queue.number).await?;
@@ -152,7 +152,7 @@ impl Merger {
                         continue;
                     }
                     let since = *empty_since.get_or_insert_with(Instant::now);
-                    if since.elapsed() >= self.options.apart()
+                    if since.elapsed() >= self.keeper.options.apart()
                         && self.is_deserted(session, row).await?
                     {
                         session.delete(row.queue.lane, row.queue.number).await?;
@@ -163,11 +163,11 @@ impl Merger {
             if empty_since.is_none() && Instant::now() > give_up_at {
                 return Err(MergeError::NotLeft);
             }
-            sleep(LOOK.min(self.options.apart())).await;
+            sleep(LOOK.min(self.keeper.options.apart())).await;
         }
         rows::forget(&mut transaction, row.queue.number).await?;
         transaction.commit().await?;
-        self.telemetry.merged(row.queue.lane);
+        self.keeper.telemetry.merged(row.queue.lane);
         let HotQueue {
             lane,
             account,

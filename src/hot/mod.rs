@@ -18,6 +18,7 @@
 
 mod beat;
 mod consume;
+mod keeper;
 mod list;
 mod merge;
 mod options;
@@ -26,6 +27,7 @@ mod spares;
 mod split;
 
 pub use consume::{CeilingOf, consume};
+pub use keeper::HotKeeper;
 pub use list::{HotList, Listed, State, follow, listed};
 pub use merge::Merger;
 pub use options::HotOptions;

@@ -7,20 +7,17 @@
 //! for a while on one connection: the broker was not killed meanwhile. An account that needs a queue
 //! gets one within milliseconds.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::PgPool;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::list::HotList;
-use super::options::HotOptions;
+use super::keeper::HotKeeper;
 use super::rows;
 use crate::domain::Lane;
-use crate::intake::{HotBroker, HotError, HotSession};
+use crate::intake::{HotError, HotSession};
 use crate::postgres::explain;
 
 /// How long a queue has to be there before jobs may be sent to it: twice what was observed.
@@ -52,10 +49,7 @@ pub(super) type Wanted = [u32; 2];
 
 /// Sees to it that there are spare queues.
 pub(super) struct Spares {
-    pub pool: PgPool,
-    pub list: Arc<HotList>,
-    pub broker: HotBroker,
-    pub options: HotOptions,
+    pub keeper: HotKeeper,
     pub wanted: watch::Receiver<Wanted>,
 }
 
@@ -81,7 +75,7 @@ impl Spares {
     }
 
     async fn make(&self, lane: Lane, wanted: u32) -> Result<(), SpareError> {
-        let Some(session) = self.broker.session() else {
+        let Some(session) = self.keeper.broker.session() else {
             return Ok(());
         };
         if let Err(error) = self.clear(&session, lane).await {
@@ -97,7 +91,7 @@ impl Spares {
         sleep(RIPE).await;
         // Otherwise it may be another broker by now, or the same one after a fall.
         if session.is_connected() {
-            let mut connection = self.pool.acquire().await?;
+            let mut connection = self.keeper.pool.acquire().await?;
             rows::ripen(&mut connection, &numbers).await?;
         }
         Ok(())
@@ -105,12 +99,13 @@ impl Spares {
 
     /// The numbers of those that are missing. All workers see to it, one at a time.
     async fn take_numbers(&self, lane: Lane, wanted: u32) -> Result<Vec<i64>, SpareError> {
-        let prefix = self.list.prefix();
-        let Some(mut transaction) = rows::lock_spares(&self.pool, prefix, lane).await? else {
+        let prefix = self.keeper.list.prefix();
+        let Some(mut transaction) = rows::lock_spares(&self.keeper.pool, prefix, lane).await?
+        else {
             return Ok(Vec::new());
         };
         let there = rows::count(&mut transaction, prefix, lane, RIPE * 2).await?;
-        let room = i64::from(self.options.most) - there.taken;
+        let room = i64::from(self.keeper.options.most) - there.taken;
         let wished = i64::from(SPARES + wanted.min(AT_ONCE)).min(room) - there.spare;
         if wished <= 0 {
             return Ok(Vec::new());
@@ -122,9 +117,9 @@ impl Spares {
 
     /// Deletes what was begun and not brought to an end.
     async fn clear(&self, session: &HotSession, lane: Lane) -> Result<(), SpareError> {
-        let prefix = self.list.prefix();
-        let mut connection = self.pool.acquire().await?;
-        let after = RIPE * 2 + self.broker.lateness();
+        let prefix = self.keeper.list.prefix();
+        let mut connection = self.keeper.pool.acquire().await?;
+        let after = RIPE * 2 + self.keeper.broker.lateness();
         for number in rows::abandoned(&mut connection, prefix, lane, after).await? {
             session.delete(lane, number).await?;
             rows::forget(&mut connection, number).await?;

@@ -1,25 +1,23 @@
 //! Giving accounts queues of their own.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::{PgPool, PgTransaction};
+use sqlx::PgTransaction;
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::beat;
-use super::list::{HotList, State};
-use super::options::HotOptions;
+use super::keeper::HotKeeper;
+use super::list::State;
 use super::rows::{self, Assigned, Row};
 use super::spares::{Spares, Wanted};
 use crate::dispatch::Pressed;
 use crate::domain::{AccountId, HotQueue, Lane};
-use crate::intake::{HotBroker, HotError, HotSession};
+use crate::intake::{HotError, HotSession};
 use crate::postgres::explain;
-use crate::telemetry::Telemetry;
 
 /// For how long an account is left alone after a split was made or found impossible: what lies in
 /// the shared queue is shed all the same until it has gone over.
@@ -75,16 +73,7 @@ enum SplitError {
 
 /// Gives accounts under pressure queues of their own.
 pub struct Splitter {
-    /// Where it is written down.
-    pub pool: PgPool,
-    /// What is written, as far as is known here.
-    pub list: Arc<HotList>,
-    /// Where the queues are made.
-    pub broker: HotBroker,
-    /// When.
-    pub options: HotOptions,
-    /// What is told of it.
-    pub telemetry: Telemetry,
+    keeper: HotKeeper,
 }
 
 /// An account in a lane.
@@ -102,14 +91,17 @@ struct Memory {
 }
 
 impl Splitter {
+    /// A splitter that has what it needs.
+    #[must_use]
+    pub fn new(keeper: HotKeeper) -> Self {
+        Self { keeper }
+    }
+
     /// Splits off the queues of accounts that are told to be under pressure, until `stop`.
     pub async fn run(self, mut pressed: mpsc::UnboundedReceiver<Pressed>, stop: CancellationToken) {
         let (wanted, watched) = watch::channel(Wanted::default());
         let spares = Spares {
-            pool: self.pool.clone(),
-            list: Arc::clone(&self.list),
-            broker: self.broker.clone(),
-            options: self.options,
+            keeper: self.keeper.clone(),
             wanted: watched,
         };
         tokio::join!(spares.run(stop.clone()), async {
@@ -141,13 +133,13 @@ impl Splitter {
     async fn beat(&self, memory: &mut Memory) {
         let now = Instant::now();
         memory.resting.retain(|_, until| *until > now);
-        beat::touch(&self.pool, std::mem::take(&mut memory.needed)).await;
+        beat::touch(&self.keeper.pool, std::mem::take(&mut memory.needed)).await;
     }
 
     async fn on_pressed(&self, memory: &mut Memory, pressed: Pressed) {
         match pressed {
             Pressed::Own(lane, account) => {
-                let own = self.list.of(lane, &account);
+                let own = self.keeper.list.of(lane, &account);
                 memory.needed.extend(own.map(|one| one.queue.number));
             }
             Pressed::Shared(lane, account) => {
@@ -176,7 +168,7 @@ impl Splitter {
         let now = Instant::now();
         match self.split(*lane, account).await {
             Ok(Split::Made(HotQueue { number, .. })) => {
-                self.telemetry.split(*lane);
+                self.keeper.telemetry.split(*lane);
                 tracing::info!(%lane, %account, number, "an account has a queue of its own now: its jobs kept being shed");
             }
             Ok(Split::Renewed(HotQueue { number, .. })) => {
@@ -188,7 +180,7 @@ impl Splitter {
             }
             Ok(Split::Declined(why)) => {
                 if why == Declined::TooMany {
-                    self.telemetry.split_declined(*lane);
+                    self.keeper.telemetry.split_declined(*lane);
                 }
                 tracing::debug!(%lane, %account, ?why, "nothing is done for an account under pressure");
             }
@@ -202,17 +194,18 @@ impl Splitter {
     /// Gives an account a queue, or has its jobs sent to the one that it has. The row is open before
     /// the queue is bound: nothing is ever sent to a queue from which nobody would consume.
     async fn split(&self, lane: Lane, account: &AccountId) -> Result<Split, SplitError> {
-        let Some(session) = self.broker.session() else {
+        let Some(session) = self.keeper.broker.session() else {
             return Ok(Split::Declined(Declined::Disconnected));
         };
-        let prefix = self.list.prefix();
-        let Some(mut transaction) = rows::lock(&self.pool, prefix, lane, account).await? else {
+        let prefix = self.keeper.list.prefix();
+        let Some(mut transaction) = rows::lock(&self.keeper.pool, prefix, lane, account).await?
+        else {
             return Ok(Split::Declined(Declined::Elsewhere));
         };
         if let Some(row) = rows::find(&mut transaction, prefix, lane, account).await? {
             return self.renew(&session, transaction, row).await;
         }
-        let most = self.options.most;
+        let most = self.keeper.options.most;
         let queue = match rows::assign(&mut transaction, prefix, lane, account, most).await? {
             Assigned::Queue(queue) => queue,
             Assigned::TooMany => return Ok(Split::Declined(Declined::TooMany)),

@@ -8,9 +8,7 @@ use tokio::time::Instant;
 use crate::dispatch::ports::PublishError;
 
 use super::outgoing::Outgoing;
-
-/// The broker's code for "there is no such exchange".
-const NOT_FOUND: u16 = 404;
+use super::passive::NOT_FOUND;
 
 /// What became of a batch.
 pub(super) struct Judged {

@@ -13,7 +13,7 @@ use lapin::options::{
     BasicAckOptions, BasicGetOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
 };
 use lapin::types::FieldTable;
-use lapin::{Channel, Connection, ErrorKind};
+use lapin::{Channel, Connection};
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -26,11 +26,9 @@ use super::error::IntakeError;
 use super::names::Names;
 use super::options::AmqpOptions;
 use super::outgoing::Outgoing;
+use super::passive;
 use super::publisher::Publisher;
 use super::topology;
-
-/// The broker's code for a queue that does not exist.
-const NOT_FOUND: u16 = 404;
 
 /// The most jobs that are moved out of a queue in one go.
 const MOVED_AT_ONCE: usize = 256;
@@ -195,13 +193,8 @@ impl HotSession {
     pub async fn look(&self, queue: &HotQueue) -> Result<Option<HotLook>, HotError> {
         let name = self.names.hot(queue.lane, queue.number);
         self.on_channel(async |channel| {
-            let options = QueueDeclareOptions {
-                passive: true,
-                ..QueueDeclareOptions::default()
-            };
             let what = format!("queue {name}, passively");
-            let declared = channel.queue_declare(name, options, FieldTable::default());
-            let found = or_missing(declared);
+            let found = passive::find(channel, name);
             let queue = topology::within(self.limit, &what, found).await?;
             Ok(queue.map(|queue| HotLook {
                 ready: queue.message_count(),
@@ -300,17 +293,4 @@ impl HotSession {
     fn idle(&self) -> MutexGuard<'_, Option<Channel>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The answer, or nothing where the broker says that there is no such queue.
-async fn or_missing<T>(answer: impl Future<Output = lapin::Result<T>>) -> lapin::Result<Option<T>> {
-    match answer.await {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if is_missing(&error) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn is_missing(error: &lapin::Error) -> bool {
-    matches!(error.kind(), ErrorKind::ProtocolError(error) if error.get_id() == NOT_FOUND)
 }

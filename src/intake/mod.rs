@@ -24,6 +24,7 @@ mod options;
 mod outbox;
 mod outgoing;
 mod parts;
+pub(crate) mod passive;
 mod probe;
 mod publisher;
 mod settle;

@@ -24,9 +24,13 @@ use crate::telemetry::{ReleaseTrouble, Telemetry};
 /// The pause between rounds when there is nothing more to do.
 const ROUND: Duration = Duration::from_millis(250);
 
-/// A pause is at least so many times as long as it took to find nothing to release: however much
-/// waits, looking takes no more than a fifth of one connection's time.
+/// A pause is so many times as long as it took to find nothing to release: however much waits, looking
+/// takes no more than a fifth of one connection's time, unless one look takes a quarter of a second.
 const REST: u32 = 4;
+
+/// The longest pause for any reason: what is resumed goes on within a second or so, also when the
+/// first look after an outage, which has to connect, took long.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Lines that have their turn at once, at most: one whose publish takes long does not keep the others
 /// waiting. Each needs a connection meanwhile, and one is left to others.
@@ -40,9 +44,6 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// What was begun may take so long when the worker stops.
 const LEAVE_WITHIN: Duration = Duration::from_millis(500);
-
-/// The longest pause while the broker or the database is away.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Publishes waiting jobs when they are due.
 pub struct Releaser<B> {
@@ -136,8 +137,8 @@ impl<B: Broker> Releaser<B> {
         self.went_well();
         match round {
             Round::MoreAtOnce => Duration::ZERO,
-            Round::Released => ROUND.max(REST * looked),
-            Round::Nothing => ROUND.max(REST * began.elapsed()),
+            Round::Released => rest_after(looked),
+            Round::Nothing => rest_after(began.elapsed()),
         }
     }
 
@@ -234,6 +235,10 @@ async fn forget_ended(pool: &PgPool) {
         let why = explain(&error);
         tracing::debug!(why, "cancellations that are done could not be noted");
     }
+}
+
+fn rest_after(look: Duration) -> Duration {
+    (REST * look).clamp(ROUND, LONGEST_PAUSE)
 }
 
 async fn patience(stop: &CancellationToken) {

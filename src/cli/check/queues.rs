@@ -5,10 +5,10 @@
 
 use lapin::options::QueueDeclareOptions;
 use lapin::types::{FieldTable, ShortString};
-use lapin::{Connection, ErrorKind};
+use lapin::{Channel, Connection};
 
 use crate::intake::connection::explain;
-use crate::intake::{AmqpOptions, Mismatch, Names, topology};
+use crate::intake::{AmqpOptions, Mismatch, Names, passive, topology};
 
 /// Compares every queue with what a worker of these options would declare.
 ///
@@ -22,8 +22,8 @@ pub(super) async fn compare(
     let wanted = topology::queues(&names, options);
     let mut found = 0;
     for (name, arguments) in &wanted {
-        if declare(connection, name, None).await? {
-            declare(connection, name, Some(arguments)).await?;
+        if is_there(connection, name).await? {
+            declare(connection, name, arguments).await?;
             found += 1;
         }
     }
@@ -33,37 +33,49 @@ pub(super) async fn compare(
     })
 }
 
-/// Declares a queue, passively without arguments; false when it is not there. On a channel of its
-/// own, because a refusal closes it.
+/// Whether there is such a queue.
+async fn is_there(connection: &Connection, name: &ShortString) -> Result<bool, String> {
+    on_channel(connection, name, async |channel| {
+        passive::find(channel, name.clone())
+            .await
+            .map(|found| found.is_some())
+    })
+    .await
+}
+
+/// Declares a queue that is there.
 async fn declare(
     connection: &Connection,
     name: &ShortString,
-    arguments: Option<&FieldTable>,
-) -> Result<bool, String> {
-    let channel = connection.create_channel().await;
-    let channel = channel.map_err(|error| explain(&error))?;
+    arguments: &FieldTable,
+) -> Result<(), String> {
     let how = QueueDeclareOptions {
-        passive: arguments.is_none(),
         durable: true,
         ..QueueDeclareOptions::default()
     };
-    let arguments = arguments.cloned().unwrap_or_default();
-    let declared = channel.queue_declare(name.clone(), how, arguments).await;
-    let Err(error) = declared else {
-        let _ = channel.close(200, "checked".into()).await;
-        return Ok(true);
-    };
-    let is_missing =
-        matches!(error.kind(), ErrorKind::ProtocolError(error) if error.get_id() == NOT_FOUND);
-    if how.passive && is_missing {
-        return Ok(false);
-    }
-    let reason = explain(&error);
-    Err(Mismatch::read(&reason).map_or_else(
-        || format!("cannot look at the queue {name}: {reason}"),
-        |mismatch| mismatch.to_string(),
-    ))
+    on_channel(connection, name, async |channel| {
+        let declared = channel.queue_declare(name.clone(), how, arguments.clone());
+        declared.await.map(drop)
+    })
+    .await
 }
 
-/// The broker's code for a queue that does not exist.
-const NOT_FOUND: u16 = 404;
+/// Does something on a channel of its own, because a refusal closes it.
+async fn on_channel<T>(
+    connection: &Connection,
+    name: &ShortString,
+    act: impl AsyncFnOnce(&Channel) -> lapin::Result<T>,
+) -> Result<T, String> {
+    let channel = connection.create_channel().await;
+    let channel = channel.map_err(|error| explain(&error))?;
+    let done = act(&channel).await.map_err(|error| {
+        let reason = explain(&error);
+        Mismatch::read(&reason).map_or_else(
+            || format!("cannot look at the queue {name}: {reason}"),
+            |mismatch| mismatch.to_string(),
+        )
+    })?;
+    // Where it found nothing the broker has closed it.
+    let _ = channel.close(200, "checked".into()).await;
+    Ok(done)
+}

@@ -2,20 +2,17 @@
 
 use std::time::Duration;
 
-use lapin::options::QueueDeclareOptions;
-use lapin::types::{FieldTable, ShortString};
-use lapin::{Channel, ErrorKind};
+use lapin::Channel;
+use lapin::types::ShortString;
 use tokio::time::timeout;
 
 use crate::intake::connection::explain;
+use crate::intake::passive;
 
 use super::error::DeadError;
 
 /// The broker's code for what the user has no right to.
 pub(super) const REFUSED: u16 = 403;
-
-/// The broker's code for a queue that is not there.
-const NOT_FOUND: u16 = 404;
 
 /// Asks the broker, and says which queue was in hand when it does not answer.
 pub(super) struct Answers {
@@ -43,18 +40,12 @@ impl Answers {
 
     /// How many messages nobody has taken.
     pub(super) async fn ready(&self, channel: &Channel) -> Result<u64, DeadError> {
-        let options = QueueDeclareOptions {
-            passive: true,
-            ..QueueDeclareOptions::default()
-        };
-        let declared = channel.queue_declare(self.queue.clone(), options, FieldTable::default());
-        match self.raw(declared).await? {
-            Err(error) if has_code(&error, NOT_FOUND) => Err(DeadError::NoQueue {
-                queue: self.queue.to_string(),
-            }),
-            Err(error) => Err(self.broken(explain(&error))),
-            Ok(declared) => Ok(declared.message_count().into()),
-        }
+        let found = passive::find(channel, self.queue.clone());
+        let queue = self.within(found).await?;
+        let queue = queue.ok_or_else(|| DeadError::NoQueue {
+            queue: self.queue.to_string(),
+        })?;
+        Ok(queue.message_count().into())
     }
 
     pub(super) fn broken(&self, reason: String) -> DeadError {
@@ -63,8 +54,4 @@ impl Answers {
             reason,
         }
     }
-}
-
-pub(super) fn has_code(error: &lapin::Error, code: u16) -> bool {
-    matches!(error.kind(), ErrorKind::ProtocolError(error) if error.get_id() == code)
 }

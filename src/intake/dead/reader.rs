@@ -17,9 +17,10 @@ use crate::intake::endpoint::Endpoint;
 use crate::intake::error::IntakeError;
 use crate::intake::names::Names;
 use crate::intake::options::AmqpOptions;
+use crate::intake::passive::has_code;
 use crate::intake::{Purpose, supervisor::CLOSE_LIMIT};
 
-use super::answers::{Answers, REFUSED, has_code};
+use super::answers::{Answers, REFUSED};
 use super::error::DeadError;
 use super::letter::Letter;
 use super::pass::{End, Fate, Pass};

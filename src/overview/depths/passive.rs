@@ -1,16 +1,14 @@
 //! Many queues' lengths by passive declarations.
 
 use futures_util::future::join_all;
-use lapin::options::QueueDeclareOptions;
-use lapin::types::{FieldTable, ShortString};
-use lapin::{Channel, Connection, ErrorKind, Queue};
+use lapin::types::ShortString;
+use lapin::{Channel, Connection};
+
+use crate::intake::passive;
 
 /// Queues that are asked for before the first answer. One that does not exist costs the channel, and
 /// with it the answers to what was asked behind it.
 const AT_ONCE: usize = 25;
-
-/// The broker's code for a queue that does not exist.
-const NOT_FOUND: u16 = 404;
 
 /// The ready messages of each queue, in their order: one that does not exist has none. `None` when the
 /// broker does not say.
@@ -22,11 +20,11 @@ pub(super) async fn ready(
     let mut ready = Vec::with_capacity(queues.len());
     while ready.len() < queues.len() {
         let next = queues[ready.len()..].iter().take(AT_ONCE);
-        let asking = next.map(|queue| declare(channel, queue.clone()));
+        let asking = next.map(|queue| passive::find(channel, queue.clone()));
         for answer in join_all(asking).await {
             match answer {
-                Ok(queue) => ready.push(queue.message_count().into()),
-                Err(error) if is_missing(&error) => {
+                Ok(Some(queue)) => ready.push(queue.message_count().into()),
+                Ok(None) => {
                     ready.push(0);
                     *channel = connection.create_channel().await.ok()?;
                     // Those behind it have had no answer.
@@ -37,17 +35,4 @@ pub(super) async fn ready(
         }
     }
     Some(ready)
-}
-
-async fn declare(channel: &Channel, queue: ShortString) -> lapin::Result<Queue> {
-    let passive = QueueDeclareOptions {
-        passive: true,
-        ..QueueDeclareOptions::default()
-    };
-    let nothing = FieldTable::default();
-    channel.queue_declare(queue, passive, nothing).await
-}
-
-fn is_missing(error: &lapin::Error) -> bool {
-    matches!(error.kind(), ErrorKind::ProtocolError(error) if error.get_id() == NOT_FOUND)
 }
