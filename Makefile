@@ -53,6 +53,10 @@ ifeq ($(filter --only,$(ARGS)),)
 	$(CARGO) bench --locked --bench http -- $(ARGS)
 endif
 	$(CARGO) bench --locked --bench backlog -- $(ARGS)
+ifeq ($(ARGS),)
+	@# What happens to jobs while queues come and go under faults; how often the seed's faults strike is printed.
+	LANEKEEPER_TEST_INTERLEAVINGS=200 $(CARGO) test --locked --test it -- hot::interleavings --nocapture --test-threads=1
+endif
 
 .PHONY: lint
 lint: ## Formatting, clippy and documentation, warnings being errors

@@ -19,7 +19,7 @@ pub async fn measure(options: Options) -> Vec<Figure> {
         let stage = Stage::new("broker").await;
         let config = stage.config();
         declare(&config).await;
-        let cluster = Cluster::start(1, &config).await;
+        let cluster = stage.start(1, &config).await;
         let publisher = stage.scene.publisher().await;
         // Several accounts, so that none of them meets its ceiling.
         none.push(load(&stage, &cluster, &publisher, "none", options).await);

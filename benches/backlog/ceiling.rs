@@ -7,7 +7,7 @@ use crate::figure::Figure;
 use crate::stage::{CEILING, HOT, SECOND, Stage, backlog};
 use crate::support::flow::Flow;
 use crate::support::watch::Window;
-use crate::support::worker::{Cluster, FALLBACKS};
+use crate::support::worker::FALLBACKS;
 
 pub async fn measure(options: Options) -> Vec<Figure> {
     let mut figures = Vec::new();
@@ -20,7 +20,7 @@ pub async fn measure(options: Options) -> Vec<Figure> {
 #[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
 async fn with(workers: usize, options: Options) -> Vec<Figure> {
     let stage = Stage::new("ceiling").await;
-    let cluster = Cluster::start(workers, &stage.config()).await;
+    let cluster = stage.start(workers, &stage.config()).await;
     let offers = backlog(options.backlog(), HOT, "marketing");
     stage.flood_and_settle(offers, &cluster).await;
     let before = (

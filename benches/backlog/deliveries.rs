@@ -14,7 +14,7 @@ pub async fn measure(options: Options) -> Vec<Figure> {
     let before = before(options).await;
     let minute = options.or_quick(60, 20);
     let stage = Stage::new("deliveries").await;
-    let cluster = Cluster::start(1, &stage.config()).await;
+    let cluster = stage.start(1, &stage.config()).await;
     let began = Instant::now();
     let offers = backlog(options.backlog(), HOT, LANE);
     let jobs = offers.len();

@@ -15,7 +15,6 @@ use crate::stage::{SECOND, Stage, millis, per_second, stop};
 use crate::support::flow::Flow;
 use crate::support::jobs::{Offer, Publisher};
 use crate::support::scene::quantile;
-use crate::support::worker::Cluster;
 
 const HOT: usize = 50;
 /// Of each account: so that what all of them may send is less than two processors can.
@@ -41,36 +40,53 @@ pub async fn measure(options: Options) -> Vec<Figure> {
             "CARRIERS__DEFAULT__SANDBOX_RECORD_FILE",
             &*file.to_string_lossy(),
         );
-    let cluster = Cluster::start(1, &config).await;
+    let cluster = stage.start(1, &config).await;
     let each = options.or_quick(2_000, 400);
-    // In turn, as if all of them published at the same time.
-    let offers: Vec<_> = (0..each * HOT)
-        .map(|place| Offer::marketing(&format!("hot-{}", place % HOT), format!("bulk-{place}")))
-        .collect();
     let publisher = stage.scene.publisher().await;
     let seconds = options.or_quick(30, 15);
     let (flooded, first) = tokio::join!(
-        stage.flood(offers),
+        stage.flood(flood(each, "bulk")),
         quiet(&publisher, seconds, "beside-the-flood")
     );
+    println!("  published at {:.0}/s", per_second(each * HOT, flooded));
+    // What was published before they had their queues gives way; then all of them send again.
+    stage.queues.await_open("marketing", HOT, 60 * SECOND).await;
     let split = stage.queues.open_since("marketing").await;
+    let gave_way = stage.shared_queues_clear().await;
+    let again = flood(each, "more");
+    let since = Timestamp::now();
+    let (flooded_again, later) =
+        tokio::join!(stage.flood(again), quiet(&publisher, seconds, "beside-all"));
     println!(
-        "  published at {:.0}/s; {} of {HOT} have their own queue",
-        per_second(each * HOT, flooded),
-        split.len()
+        "  {} have their own queue; the shared ones were clear {:.0} s later; published again at {:.0}/s",
+        split.len(),
+        gave_way.as_secs_f64(),
+        per_second(each * HOT, flooded_again)
     );
-    let later = quiet(&publisher, seconds, "after-it").await;
     let until = Timestamp::now();
     all_sent(&file, first.len() + later.len()).await;
     let flow = Flow::of(&cluster, "marketing").await;
     stop(cluster).await;
     let accepted = Accepted::read(&file);
-    let shares = accepted.shares(&split, until);
+    let shares = accepted.shares(since, until);
     let took = [accepted.took(&first), accepted.took(&later)];
-    figures(&took, &shares, split.len(), flow)
+    figures(&took, &shares, split.len(), flow, gave_way)
 }
 
-fn figures(took: &[Vec<Duration>; 2], shares: &[f64], split: usize, flow: Flow) -> Vec<Figure> {
+/// So many jobs of each account, in turn, as if all of them published at the same time.
+fn flood(each: usize, name: &str) -> Vec<Offer> {
+    (0..each * HOT)
+        .map(|place| Offer::marketing(&format!("hot-{}", place % HOT), format!("{name}-{place}")))
+        .collect()
+}
+
+fn figures(
+    took: &[Vec<Duration>; 2],
+    shares: &[f64],
+    split: usize,
+    flow: Flow,
+    gave_way: Duration,
+) -> Vec<Figure> {
     let note = |took: &[Duration]| {
         let p = |share| millis(quantile(took, share));
         let (half, longest, jobs) = (p(0.5), p(1.0), took.len());
@@ -89,11 +105,19 @@ fn figures(took: &[Vec<Duration>; 2], shares: &[f64], split: usize, flow: Flow) 
             p99(first),
             "ms",
         )
-        .at_most(1_000.0)
         .note(note(first)),
-        Figure::new(format!("{what}, after that, p99"), p99(later), "ms")
-            .at_most(1_000.0)
-            .note(note(later)),
+        Figure::new(
+            format!("{what}, once all have queues of their own, p99"),
+            p99(later),
+            "ms",
+        )
+        .at_most(1_000.0)
+        .note(note(later)),
+        Figure::new(
+            "until nothing of theirs lay in the shared queue any more",
+            gave_way.as_secs_f64(),
+            "s",
+        ),
         Figure::new("accounts of 50 that got queues of their own", split, "").at_least(50.0),
         Figure::new(
             "share of its ceiling that each of them used: the least",
@@ -162,19 +186,17 @@ impl Accepted {
         left_at.iter().map(took).collect()
     }
 
-    /// The share of its ceiling that each account with its own queue used from then on until its
-    /// jobs ran out or an instant, least first.
+    /// The share of its ceiling that each account with a backlog used between two instants, least first.
     #[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
-    fn shares(&self, split: &HashMap<String, Timestamp>, until: Timestamp) -> Vec<f64> {
-        let share = |(account, since): (&String, &Timestamp)| {
-            let all = self.0.get(account).map_or(&[][..], Vec::as_slice);
-            let last = all.iter().map(|(_, at)| *at).max().unwrap_or(until);
-            let until = last.min(until);
-            let sent = all.iter().filter(|(_, at)| (*since..until).contains(at));
-            let seconds = until.duration_since(*since).as_secs_f64();
+    fn shares(&self, since: Timestamp, until: Timestamp) -> Vec<f64> {
+        let seconds = until.duration_since(since).as_secs_f64();
+        let share = |place: usize| {
+            let all = self.0.get(&format!("hot-{place}"));
+            let all = all.map_or(&[][..], Vec::as_slice);
+            let sent = all.iter().filter(|(_, at)| (since..until).contains(at));
             sent.count() as f64 / seconds / CEILING
         };
-        let mut shares: Vec<_> = split.iter().map(share).collect();
+        let mut shares: Vec<_> = (0..HOT).map(share).collect();
         shares.sort_by(f64::total_cmp);
         shares
     }

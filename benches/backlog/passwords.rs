@@ -7,7 +7,6 @@ use crate::figure::Figure;
 use crate::stage::{HOT, QUIET, SECOND, Stage, backlog, millis, stop};
 use crate::support::jobs::Offer;
 use crate::support::scene::quantile;
-use crate::support::worker::Cluster;
 
 /// Passwords per second.
 const RATE: u32 = 15;
@@ -15,7 +14,7 @@ const RATE: u32 = 15;
 /// Another account's, beside a backlog in the lane of passwords.
 pub async fn measure_strangers(options: Options) -> Vec<Figure> {
     let stage = Stage::new("strangers").await;
-    let cluster = Cluster::start(1, &stage.config()).await;
+    let cluster = stage.start(1, &stage.config()).await;
     let passwords = options.or_quick(20, 10);
     let offers = backlog(options.backlog(), HOT, "transactional");
     let (during, flooded) =
@@ -58,7 +57,7 @@ pub async fn measure_own(options: Options) -> Vec<Figure> {
     let seconds = options.or_quick(40, 10);
     for round in 1..=options.or_quick(4, 2) {
         let stage = Stage::new("own").await;
-        let cluster = Cluster::start(1, &stage.config()).await;
+        let cluster = stage.start(1, &stage.config()).await;
         took(&stage, HOT, "warm-up", 2).await;
         let alone = took(&stage, HOT, "idle", seconds).await;
         let offers = backlog(options.backlog(), HOT, "marketing");

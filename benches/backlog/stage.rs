@@ -51,6 +51,13 @@ impl Stage {
         self.scene.config.clone()
     }
 
+    /// Starts workers, and waits until they have made spare queues: a few seconds.
+    pub async fn start(&self, workers: usize, config: &WorkerConfig) -> Cluster {
+        let cluster = Cluster::start(workers, config).await;
+        self.queues.await_spare(30 * SECOND).await;
+        cluster
+    }
+
     /// Publishes an account's backlog as fast as the broker confirms; gives how long that took.
     pub async fn flood(&self, offers: Vec<Offer>) -> Duration {
         let publisher = self.scene.publisher().await;
@@ -70,6 +77,28 @@ impl Stage {
             "  {jobs} jobs at {:.0}/s, {sheds} sheds",
             per_second(jobs, took)
         );
+    }
+
+    /// Waits until nothing lies in the queues that accounts share, nor on the way back to them; gives
+    /// how long that took.
+    ///
+    /// # Panics
+    /// When it takes longer than three minutes.
+    pub async fn shared_queues_clear(&self) -> Duration {
+        let queues = self.scene.queues().await;
+        let began = Instant::now();
+        let mut clear_since = Instant::now();
+        while clear_since.elapsed() < 2 * SECOND {
+            if queues.all_ready().await > 0 {
+                clear_since = Instant::now();
+            }
+            assert!(
+                began.elapsed() < 180 * SECOND,
+                "jobs still lie in shared queues"
+            );
+            tokio::time::sleep(SECOND / 4).await;
+        }
+        clear_since - began
     }
 }
 

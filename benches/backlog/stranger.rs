@@ -9,7 +9,6 @@ use crate::figure::Figure;
 use crate::stage::{HOT, QUIET, SECOND, Stage, backlog, millis, stop};
 use crate::support::eventually;
 use crate::support::jobs::Offer;
-use crate::support::worker::Cluster;
 
 pub async fn measure(options: Options) -> Vec<Figure> {
     let mut took = Vec::new();
@@ -29,7 +28,7 @@ pub async fn measure(options: Options) -> Vec<Figure> {
 
 async fn round(options: Options) -> Duration {
     let stage = Stage::new("stranger").await;
-    let cluster = Cluster::start(1, &stage.config()).await;
+    let cluster = stage.start(1, &stage.config()).await;
     let publisher = stage.scene.publisher().await;
     let offers = backlog(options.backlog(), HOT, "marketing");
     let single = async {

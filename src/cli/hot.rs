@@ -32,6 +32,12 @@ pub(super) fn start(
         idle: settings.hot.idle,
         settle: settings.hot.settle,
     };
+    if settings.hot.settle < settings.amqp.heartbeat * 2 {
+        tracing::warn!(
+            "hot.settle_s is less than twice amqp.heartbeat_s: a worker that stands still for a moment may be \
+             late with what it does for an account's own queue; raise hot.settle_s"
+        );
+    }
     let (tell, pressed) = mpsc::unbounded_channel();
     let keeper = HotKeeper {
         pool: pool.clone(),

@@ -1,6 +1,6 @@
 //! Which queues of accounts' own there are, as far as this process knows.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,9 +68,16 @@ pub struct HotList {
 #[derive(Debug, Clone, Default)]
 struct Held {
     queues: Arc<[Listed]>,
-    /// The accounts whose jobs are sent to queues of their own, by lane.
-    open: Arc<[HashSet<AccountId>; 2]>,
+    /// Their places, by lane and account.
+    places: Arc<[HashMap<AccountId, usize>; 2]>,
     version: Option<i64>,
+}
+
+impl Held {
+    fn of(&self, lane: Lane, account: &AccountId) -> Option<&Listed> {
+        let place = self.places[lane.index()].get(account)?;
+        self.queues.get(*place)
+    }
 }
 
 impl HotList {
@@ -98,16 +105,15 @@ impl HotList {
     /// An account's queue in a lane.
     #[must_use]
     pub fn of(&self, lane: Lane, account: &AccountId) -> Option<Listed> {
-        let now = self.now();
-        let mut queues = now.iter();
-        let its = |one: &&Listed| one.queue.lane == lane && one.queue.account == *account;
-        queues.find(its).cloned()
+        self.held.borrow().of(lane, account).cloned()
     }
 
     /// Whether an account's jobs of a lane are sent to a queue of its own.
     #[must_use]
     pub fn is_open(&self, lane: Lane, account: &AccountId) -> bool {
-        self.held.borrow().open[lane.index()].contains(account)
+        let held = self.held.borrow();
+        let its = held.of(lane, account);
+        its.is_some_and(|one| one.state == State::Open)
     }
 
     /// Waits until another list is read than the one that was seen by whoever holds `changes`.
@@ -156,13 +162,13 @@ impl Copied for HotList {
     async fn take_in(&self, (all, version): Self::Read, _: Duration) {
         let mine = all.into_iter().filter(|(prefix, _)| *prefix == self.prefix);
         let queues: Arc<[Listed]> = mine.map(|(_, listed)| listed).collect();
-        let mut open = <[HashSet<AccountId>; 2]>::default();
-        for one in queues.iter().filter(|one| one.state == State::Open) {
-            open[one.queue.lane.index()].insert(one.queue.account.clone());
+        let mut places = <[HashMap<AccountId, usize>; 2]>::default();
+        for (place, one) in queues.iter().enumerate() {
+            places[one.queue.lane.index()].insert(one.queue.account.clone(), place);
         }
         self.held.send_replace(Held {
             queues,
-            open: Arc::new(open),
+            places: Arc::new(places),
             version: Some(version),
         });
     }

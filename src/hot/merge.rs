@@ -8,15 +8,17 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream;
 use sqlx::PgTransaction;
 use thiserror::Error;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::keeper::HotKeeper;
-use super::list::{Listed, State};
+use super::list::State;
 use super::rows::{self, Row};
-use crate::domain::HotQueue;
+use crate::domain::{AccountId, HotQueue, Lane};
 use crate::intake::{HotError, HotLook, HotSession};
 use crate::postgres::explain;
 
@@ -26,6 +28,10 @@ const LOOK: Duration = Duration::from_millis(500);
 /// A queue that still holds jobs is left all the same after so many times the time to settle: its
 /// account is paused, or its ceiling is 0.
 const PATIENCE: u32 = 10;
+
+/// How many steps are taken at once: each has a connection to the database meanwhile, and emptying a
+/// queue takes seconds.
+const AT_ONCE: usize = 3;
 
 /// What kept a step from being taken; a later round tries again.
 #[derive(Debug, Error)]
@@ -69,27 +75,53 @@ impl Merger {
     }
 
     async fn look_at_all(&self, session: &HotSession) {
-        for listed in self.keeper.list.now().iter() {
-            if let Err(error) = self.step(session, listed).await {
-                let HotQueue { lane, account, .. } = &listed.queue;
-                tracing::debug!(%lane, %account, %error, "a queue of an account's own could not be brought nearer to its end");
+        let due = match self.due().await {
+            Ok(due) => due,
+            Err(error) => {
+                let why = explain(&error);
+                tracing::debug!(
+                    why,
+                    "it is not known which accounts no longer need their queues"
+                );
+                return;
             }
+        };
+        let stepping = |(lane, account)| self.step_or_say(session, lane, account);
+        stream::iter(due)
+            .for_each_concurrent(AT_ONCE, stepping)
+            .await;
+    }
+
+    async fn due(&self) -> sqlx::Result<Vec<(Lane, AccountId)>> {
+        let mut connection = self.keeper.pool.acquire().await?;
+        let prefix = self.keeper.list.prefix();
+        let settle = self.keeper.options.settle;
+        rows::due(&mut connection, prefix, self.idle(), settle).await
+    }
+
+    async fn step_or_say(&self, session: &HotSession, lane: Lane, account: AccountId) {
+        if let Err(error) = self.step(session, lane, &account).await {
+            tracing::debug!(%lane, %account, %error, "a queue of an account's own could not be brought nearer to its end");
         }
     }
 
     /// Takes the next step towards the end of a queue, if it is time.
-    async fn step(&self, session: &HotSession, listed: &Listed) -> Result<(), MergeError> {
-        let HotQueue { lane, account, .. } = &listed.queue;
+    async fn step(
+        &self,
+        session: &HotSession,
+        lane: Lane,
+        account: &AccountId,
+    ) -> Result<(), MergeError> {
         let prefix = self.keeper.list.prefix();
-        let Some(mut transaction) = rows::lock(&self.keeper.pool, prefix, *lane, account).await?
+        let Some(mut transaction) = rows::lock(&self.keeper.pool, prefix, lane, account).await?
         else {
             return Ok(());
         };
-        let Some(row) = rows::find(&mut transaction, prefix, *lane, account).await? else {
+        let Some(row) = rows::find(&mut transaction, prefix, lane, account).await? else {
             return Ok(());
         };
         match row.state {
-            State::Open if row.pressed > self.keeper.options.idle.max(self.late()) => {
+            State::Open if row.pressed > self.idle() => {
                 if session.look(&row.queue).await?.is_none_or(is_empty) {
                     session.unbind(&row.queue).await?;
                     self.advance(transaction, &row, State::Draining).await?;
@@ -106,6 +138,11 @@ impl Merger {
             State::Closing => self.finish(session, transaction, &row).await,
             State::Open | State::Draining => Ok(()),
         }
+    }
+
+    /// For how long no job may have waited before a queue is given up.
+    fn idle(&self) -> Duration {
+        self.keeper.options.idle.max(self.late())
     }
 
     /// How late a step may come that somebody else has begun: twice what the broker allows, for the

@@ -23,6 +23,7 @@ mod list;
 mod merge;
 mod options;
 mod rows;
+mod sharers;
 mod spares;
 mod split;
 

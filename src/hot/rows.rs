@@ -98,6 +98,34 @@ pub(super) enum Assigned {
     NoneSpare,
 }
 
+/// The accounts whose queues have a step towards their end before them: open ones of which no job has
+/// waited for `idle`, those that have been draining for `settle`, and whatever is closing.
+pub(super) async fn due(
+    connection: &mut PgConnection,
+    prefix: &str,
+    idle: Duration,
+    settle: Duration,
+) -> sqlx::Result<Vec<(Lane, AccountId)>> {
+    let rows = sqlx::query!(
+        r#"SELECT lane, account_id AS "account_id!" FROM hot_queues
+        WHERE prefix = $1 AND account_id IS NOT NULL AND (state = 'closing'
+            OR state = 'open' AND pressed_at < clock_timestamp() - make_interval(secs => $2)
+            OR state = 'draining' AND changed_at < clock_timestamp() - make_interval(secs => $3))
+        ORDER BY number"#,
+        prefix,
+        idle.as_secs_f64(),
+        settle.as_secs_f64(),
+    );
+    let rows = rows.fetch_all(connection).await?.into_iter();
+    let due = rows.filter_map(|row| {
+        Some((
+            Lane::parse(&row.lane)?,
+            AccountId::parse(&row.account_id).ok()?,
+        ))
+    });
+    Ok(due.collect())
+}
+
 /// Makes the oldest spare queue an account's, and opens it, where no more than `most` accounts have one.
 pub(super) async fn assign(
     connection: &mut PgConnection,
@@ -106,6 +134,13 @@ pub(super) async fn assign(
     account: &AccountId,
     most: u32,
 ) -> sqlx::Result<Assigned> {
+    let has_spare = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM hot_queues
+            WHERE prefix = $1 AND lane = $2 AND state = 'spare') AS "has!""#,
+        prefix,
+        lane.as_str(),
+    );
+    let has_spare = has_spare.fetch_one(&mut *connection).await?;
     // Two accounts must not both get the last one that there may be.
     sqlx::query!("LOCK TABLE hot_queues IN SHARE ROW EXCLUSIVE MODE")
         .execute(&mut *connection)
@@ -116,6 +151,9 @@ pub(super) async fn assign(
     );
     if taken.fetch_one(&mut *connection).await? >= i64::from(most) {
         return Ok(Assigned::TooMany);
+    }
+    if !has_spare {
+        return Ok(Assigned::NoneSpare);
     }
     let number = sqlx::query_scalar!(
         "UPDATE hot_queues SET account_id = $3, state = 'open', version = version + 1,
@@ -153,6 +191,14 @@ pub(super) async fn become_state(
         state.as_str(),
     );
     Ok(done.execute(connection).await?.rows_affected() == 1)
+}
+
+/// Forgets a queue that has just become an account's, and to which nothing was sent yet.
+pub(super) async fn let_go(connection: &mut PgConnection, number: i64) -> sqlx::Result<()> {
+    sqlx::query!("DELETE FROM hot_queues WHERE number = $1", number)
+        .execute(connection)
+        .await
+        .map(drop)
 }
 
 /// Fails when the lock is lost, and keeps it otherwise: the database ends a transaction in which nothing
@@ -271,14 +317,45 @@ pub(super) async fn add(
     numbers.fetch_all(connection).await
 }
 
-/// New queues are spare ones from now on.
-pub(super) async fn ripen(connection: &mut PgConnection, numbers: &[i64]) -> sqlx::Result<()> {
+/// New queues are spare ones from now on, unless whoever made them comes late: those that have been
+/// new for longer than `promising` may be gone already.
+pub(super) async fn ripen(
+    connection: &mut PgConnection,
+    numbers: &[i64],
+    promising: Duration,
+) -> sqlx::Result<()> {
     let ripening = sqlx::query!(
         "UPDATE hot_queues SET state = 'spare', version = version + 1, changed_at = clock_timestamp()
-        WHERE number = ANY($1) AND state = 'new'",
-        numbers
+        WHERE number = ANY($1) AND state = 'new'
+            AND changed_at > clock_timestamp() - make_interval(secs => $2)",
+        numbers,
+        promising.as_secs_f64(),
     );
     ripening.execute(connection).await.map(drop)
+}
+
+/// Spare queues of a lane beyond so many are no longer spare: like those that never became such they
+/// are deleted after a while. One that has been spare for less than `since` may just have been made for
+/// somebody.
+pub(super) async fn retire(
+    connection: &mut PgConnection,
+    prefix: &str,
+    lane: Lane,
+    beyond: i64,
+    since: Duration,
+) -> sqlx::Result<()> {
+    let retiring = sqlx::query!(
+        "UPDATE hot_queues SET state = 'new', version = version + 1, changed_at = clock_timestamp()
+        WHERE state = 'spare' AND number IN (SELECT number FROM hot_queues
+            WHERE prefix = $1 AND lane = $2 AND state = 'spare'
+                AND changed_at < clock_timestamp() - make_interval(secs => $4)
+            ORDER BY number OFFSET $3)",
+        prefix,
+        lane.as_str(),
+        beyond,
+        since.as_secs_f64(),
+    );
+    retiring.execute(connection).await.map(drop)
 }
 
 /// New queues of a lane that have not become spare ones for so long: whoever was at it has not come

@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -23,11 +24,17 @@ use crate::postgres::explain;
 /// How long a queue has to be there before jobs may be sent to it: twice what was observed.
 const RIPE: Duration = Duration::from_secs(2);
 
+/// Who takes longer to make one has given up, or is taken to have.
+const PROMISING: Duration = Duration::from_secs(10);
+
 /// Spare queues of each lane.
 const SPARES: u32 = 2;
 
+/// For how long more of them than that stay: as long as others may still come to need one.
+const LONG_SPARE: Duration = Duration::from_secs(60);
+
 /// The most that are made in one go, however many accounts wait for one.
-const AT_ONCE: u32 = 32;
+const AT_ONCE: u32 = 64;
 
 /// How soon it is looked for missing ones, where nobody waits for one.
 const LOOK: Duration = Duration::from_secs(5);
@@ -79,22 +86,42 @@ impl Spares {
             return Ok(());
         };
         if let Err(error) = self.clear(&session, lane).await {
-            tracing::debug!(%lane, %error, "queues that were not brought to an end could not be deleted");
+            tracing::debug!(%lane, %error, "queues that nobody needs could not be deleted");
         }
         let numbers = self.take_numbers(lane, wanted).await?;
         if numbers.is_empty() {
             return Ok(());
         }
-        for number in &numbers {
-            session.create(lane, *number).await?;
-        }
+        let creating = numbers
+            .iter()
+            .map(|number| self.create(&session, lane, *number));
+        let made = try_join_all(creating).await?;
         sleep(RIPE).await;
-        // Otherwise it may be another broker by now, or the same one after a fall.
-        if session.is_connected() {
-            let mut connection = self.keeper.pool.acquire().await?;
-            rows::ripen(&mut connection, &numbers).await?;
-        }
+        // Otherwise it may be another broker by now, or the same one after a fall. A process that has
+        // stood still hears of it only when it asks.
+        session.workers().await?;
+        let made: Vec<_> = made.into_iter().flatten().collect();
+        let mut connection = self.keeper.pool.acquire().await?;
+        rows::ripen(&mut connection, &made, PROMISING).await?;
         Ok(())
+    }
+
+    /// Declares a queue; gives its number, unless there is one of that name already. Such a one is of
+    /// another database, or of this one before it was restored: there may be jobs in it.
+    async fn create(
+        &self,
+        session: &HotSession,
+        lane: Lane,
+        number: i64,
+    ) -> Result<Option<i64>, SpareError> {
+        if session.look_at(lane, number).await?.is_some() {
+            warn_of_strange(lane, number);
+            let mut connection = self.keeper.pool.acquire().await?;
+            rows::forget(&mut connection, number).await?;
+            return Ok(None);
+        }
+        session.create(lane, number).await?;
+        Ok(Some(number))
     }
 
     /// The numbers of those that are missing. All workers see to it, one at a time.
@@ -104,7 +131,7 @@ impl Spares {
         else {
             return Ok(Vec::new());
         };
-        let there = rows::count(&mut transaction, prefix, lane, RIPE * 2).await?;
+        let there = rows::count(&mut transaction, prefix, lane, PROMISING).await?;
         let room = i64::from(self.keeper.options.most) - there.taken;
         let wished = i64::from(SPARES + wanted.min(AT_ONCE)).min(room) - there.spare;
         if wished <= 0 {
@@ -115,15 +142,36 @@ impl Spares {
         Ok(numbers)
     }
 
-    /// Deletes what was begun and not brought to an end.
+    /// Deletes what was begun and not brought to an end, and spare queues that are too many.
     async fn clear(&self, session: &HotSession, lane: Lane) -> Result<(), SpareError> {
         let prefix = self.keeper.list.prefix();
         let mut connection = self.keeper.pool.acquire().await?;
-        let after = RIPE * 2 + self.keeper.broker.lateness();
+        let keep = i64::from(SPARES.min(self.keeper.options.most));
+        rows::retire(&mut connection, prefix, lane, keep, LONG_SPARE).await?;
+        let after = PROMISING + self.keeper.broker.lateness();
         for number in rows::abandoned(&mut connection, prefix, lane, after).await? {
-            session.delete(lane, number).await?;
-            rows::forget(&mut connection, number).await?;
+            match delete(session, lane, number).await {
+                Ok(()) => rows::forget(&mut connection, number).await?,
+                Err(error) => {
+                    tracing::debug!(%lane, number, %error, "a queue that nobody needs could not be deleted");
+                }
+            }
         }
         Ok(())
     }
+}
+
+/// Deletes a queue to which nothing was ever sent; if there is something in it all the same, it is
+/// another database's.
+async fn delete(session: &HotSession, lane: Lane, number: i64) -> Result<(), HotError> {
+    match session.look_at(lane, number).await? {
+        Some(look) if look.is_used() => warn_of_strange(lane, number),
+        _ => session.delete(lane, number).await?,
+    }
+    Ok(())
+}
+
+/// Warns of a queue that is not what this database says of its number.
+pub(super) fn warn_of_strange(lane: Lane, number: i64) {
+    tracing::warn!(%lane, number, "the broker's queue of this number is not as this database has it: gone, or made or used by others; it is left alone (see docs/OPERATIONS.md)");
 }

@@ -13,7 +13,7 @@ use super::beat;
 use super::keeper::HotKeeper;
 use super::list::State;
 use super::rows::{self, Assigned, Row};
-use super::spares::{Spares, Wanted};
+use super::spares::{self, Spares, Wanted};
 use crate::dispatch::Pressed;
 use crate::domain::{AccountId, HotQueue, Lane};
 use crate::intake::{HotError, HotSession};
@@ -116,11 +116,11 @@ impl Splitter {
                     biased;
                     () = stop.cancelled() => return,
                     _ = beats.tick() => self.beat(&mut memory).await,
-                    _ = ticks.tick() => self.serve_waiting(&mut memory).await,
                     next = pressed.recv() => match next {
                         Some(next) => self.on_pressed(&mut memory, next).await,
                         None => return,
                     },
+                    _ = ticks.tick() => self.serve_waiting(&mut memory).await,
                 }
                 wanted.send_if_modified(|now| {
                     let waiting = memory.waiting_by_lane();
@@ -151,13 +151,22 @@ impl Splitter {
         }
     }
 
-    /// Tries again for those that wait for a spare queue.
+    /// Tries again for those that wait for a spare queue, lane by lane, until there is none.
     async fn serve_waiting(&self, memory: &mut Memory) {
-        for (place, until) in std::mem::take(&mut memory.waiting) {
-            if until > Instant::now() {
+        let now = Instant::now();
+        memory.waiting.retain(|_, until| *until > now);
+        for lane in Lane::ALL {
+            let its = memory
+                .waiting
+                .iter()
+                .filter(|((other, _), _)| *other == lane);
+            let its: Vec<_> = its.map(|(place, until)| (place.clone(), *until)).collect();
+            for (place, until) in its {
+                memory.waiting.remove(&place);
                 self.split_off(memory, place.clone()).await;
-                if let Some(again) = memory.waiting.get_mut(&place) {
-                    *again = until;
+                if let Some(still_waits) = memory.waiting.get_mut(&place) {
+                    *still_waits = until;
+                    break;
                 }
             }
         }
@@ -212,6 +221,15 @@ impl Splitter {
             Assigned::NoneSpare => return Ok(Split::Declined(Declined::NoneSpare)),
         };
         transaction.commit().await?;
+        // Workers may have heard of it already, and consume.
+        let look = session.look(&queue).await?;
+        if look.is_none_or(|look| look.ready > 0) {
+            // Deleted by hand, or bound by somebody whose database is not this one any more.
+            spares::warn_of_strange(lane, queue.number);
+            let mut connection = self.keeper.pool.acquire().await?;
+            rows::let_go(&mut connection, queue.number).await?;
+            return Ok(Split::Declined(Declined::NoneSpare));
+        }
         session.bind(&queue).await?;
         Ok(Split::Made(queue))
     }
@@ -226,7 +244,11 @@ impl Splitter {
     ) -> Result<Split, SplitError> {
         match row.state {
             State::Closing => return Ok(Split::Declined(Declined::Closing)),
-            State::Open if row.changed < REST => return Ok(Split::Declined(Declined::Done)),
+            State::Open if row.changed < REST => {
+                // Whoever has just opened it may have been killed before binding it.
+                session.bind(&row.queue).await?;
+                return Ok(Split::Declined(Declined::Done));
+            }
             State::Open | State::Draining => {}
         }
         let is_there = session.look(&row.queue).await?.is_some();

@@ -50,10 +50,10 @@ pub enum IntakeError {
     /// A queue or exchange exists with other arguments.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
-    /// A declaration failed for another reason.
-    #[error("cannot declare {what}: {reason}")]
+    /// A declaration, or another step at a queue, failed for another reason.
+    #[error("{what} failed: {reason}")]
     Declare {
-        /// The queue, exchange or binding.
+        /// What was done: `declaring the queue …`.
         what: String,
         /// What the broker or the client said.
         reason: String,

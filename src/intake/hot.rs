@@ -12,7 +12,7 @@ use lapin::message::BasicGetMessage;
 use lapin::options::{
     BasicAckOptions, BasicGetOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
 };
-use lapin::types::FieldTable;
+use lapin::types::{FieldTable, ShortString};
 use lapin::{Channel, Connection};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -59,6 +59,14 @@ pub struct HotLook {
     pub ready: u32,
     /// Consumers.
     pub consumers: u32,
+}
+
+impl HotLook {
+    /// Whether there are jobs in it, or somebody waits for some.
+    #[must_use]
+    pub const fn is_used(self) -> bool {
+        self.ready > 0 || self.consumers > 0
+    }
 }
 
 /// An account's own queue that is to be consumed from.
@@ -130,12 +138,6 @@ impl HotSession {
         self.wire.since.elapsed()
     }
 
-    /// Whether it is still the same connection.
-    #[must_use]
-    pub fn is_connected(&self) -> bool {
-        self.wire.connection.status().connected()
-    }
-
     /// Declares the queue of that number, with nothing bound to it yet.
     ///
     /// # Errors
@@ -148,7 +150,7 @@ impl HotSession {
                 ..QueueDeclareOptions::default()
             };
             let declared = channel.queue_declare(name.clone(), options, topology::quorum());
-            topology::within(self.limit, &format!("queue {name}"), declared)
+            topology::within(self.limit, &format!("declaring the queue {name}"), declared)
                 .await
                 .map(drop)
         })
@@ -164,7 +166,7 @@ impl HotSession {
         let key = Names::job_key(queue.lane, &queue.account);
         self.on_channel(async |channel| {
             let (options, arguments) = (QueueBindOptions::default(), FieldTable::default());
-            let what = format!("binding of {name}");
+            let what = format!("binding {name}");
             let bound = channel.queue_bind(name, self.names.send(), key, options, arguments);
             topology::within(self.limit, &what, bound).await
         })
@@ -179,7 +181,7 @@ impl HotSession {
         let name = self.names.hot(queue.lane, queue.number);
         let key = Names::job_key(queue.lane, &queue.account);
         self.on_channel(async |channel| {
-            let what = format!("unbinding of {name}");
+            let what = format!("unbinding {name}");
             let unbound = channel.queue_unbind(name, self.names.send(), key, FieldTable::default());
             topology::within(self.limit, &what, unbound).await
         })
@@ -191,9 +193,34 @@ impl HotSession {
     /// # Errors
     /// When the broker does not say.
     pub async fn look(&self, queue: &HotQueue) -> Result<Option<HotLook>, HotError> {
-        let name = self.names.hot(queue.lane, queue.number);
+        self.look_at(queue.lane, queue.number).await
+    }
+
+    /// How the queue of that number stands; `None` when there is none.
+    ///
+    /// # Errors
+    /// When the broker does not say.
+    pub async fn look_at(&self, lane: Lane, number: i64) -> Result<Option<HotLook>, HotError> {
+        self.look_at_queue(self.names.hot(lane, number)).await
+    }
+
+    /// How many workers consume from the lanes' shared queues: each has one consumer of each lane that
+    /// it takes jobs of.
+    ///
+    /// # Errors
+    /// When the broker does not say.
+    pub async fn workers(&self) -> Result<u32, HotError> {
+        let mut workers = 0;
+        for lane in Lane::ALL {
+            let look = self.look_at_queue(self.names.lane(lane)).await?;
+            workers = workers.max(look.map_or(0, |look| look.consumers));
+        }
+        Ok(workers)
+    }
+
+    async fn look_at_queue(&self, name: ShortString) -> Result<Option<HotLook>, HotError> {
         self.on_channel(async |channel| {
-            let what = format!("queue {name}, passively");
+            let what = format!("looking at the queue {name}");
             let found = passive::find(channel, name);
             let queue = topology::within(self.limit, &what, found).await?;
             Ok(queue.map(|queue| HotLook {
@@ -213,10 +240,13 @@ impl HotSession {
         let name = self.names.hot(queue.lane, queue.number);
         let what = format!("emptying {name}");
         let connection = &self.wire.connection;
-        let channel = topology::within(self.limit, "a channel", connection.create_channel());
+        let channel =
+            topology::within(self.limit, "opening a channel", connection.create_channel());
         let channel = channel.await?;
         let moved = self.move_through(&channel, queue, &what).await;
-        // Whatever was not acknowledged returns to the queue with this.
+        // Whatever was not acknowledged returns to the queue with this. Should the lock be lost before,
+        // no other worker deletes the queue meanwhile: the broker counts whoever holds a job that was
+        // got as a consumer.
         let closing = channel.close(200, "moved".into());
         topology::within(self.limit, &what, closing).await?;
         moved
@@ -259,7 +289,7 @@ impl HotSession {
     pub async fn delete(&self, lane: Lane, number: i64) -> Result<(), HotError> {
         let name = self.names.hot(lane, number);
         self.on_channel(async |channel| {
-            let what = format!("deletion of {name}");
+            let what = format!("deleting {name}");
             let deleted = channel.queue_delete(name, QueueDeleteOptions::default());
             topology::within(self.limit, &what, deleted).await.map(drop)
         })
@@ -283,7 +313,7 @@ impl HotSession {
             channel
         } else {
             let opening = self.wire.connection.create_channel();
-            topology::within(self.limit, "a channel", opening).await?
+            topology::within(self.limit, "opening a channel", opening).await?
         };
         let done = act(&channel).await?;
         *self.idle() = Some(channel);

@@ -171,7 +171,7 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn report(&self, error: &IntakeError) {
+    fn report(&self, error: &IntakeError) {
         tracing::warn!(%error, "consuming is disturbed; trying again");
         self.consumers.status.failed(error.to_string());
     }
@@ -180,7 +180,7 @@ impl Supervisor {
         self.consumers.stop.is_cancelled() || self.consumers.close.is_cancelled()
     }
 
-    pub(super) async fn pause(&self, retry: &mut Retry) {
+    async fn pause(&self, retry: &mut Retry) {
         tokio::select! {
             () = sleep(retry.next_pause()) => {}
             () = self.consumers.stop.cancelled() => {}

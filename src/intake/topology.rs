@@ -37,7 +37,7 @@ pub async fn declare(
     options: &AmqpOptions,
 ) -> Result<(), IntakeError> {
     let limit = options.connect_timeout;
-    let channel = within(limit, "a channel", connection.create_channel()).await?;
+    let channel = within(limit, "opening a channel", connection.create_channel()).await?;
     let declarer = Declarer {
         channel: &channel,
         names,
@@ -125,7 +125,7 @@ impl Declarer<'_> {
             durable: true,
             ..ExchangeDeclareOptions::default()
         };
-        let what = format!("exchange {name}");
+        let what = format!("declaring the exchange {name}");
         let declared = self
             .channel
             .exchange_declare(name, kind, options, arguments);
@@ -141,7 +141,7 @@ impl Declarer<'_> {
             durable: true,
             ..QueueDeclareOptions::default()
         };
-        let what = format!("queue {name}");
+        let what = format!("declaring the queue {name}");
         let declared = self.channel.queue_declare(name, options, arguments);
         within(self.limit, &what, declared).await.map(drop)
     }
@@ -152,7 +152,7 @@ impl Declarer<'_> {
         exchange: ShortString,
         key: &str,
     ) -> Result<(), IntakeError> {
-        let what = format!("binding of {queue} to {exchange}");
+        let what = format!("binding {queue} to {exchange}");
         let options = QueueBindOptions::default();
         let key = ShortString::from(key);
         let bound = self
@@ -203,7 +203,7 @@ pub(super) fn quorum() -> FieldTable {
     arguments
 }
 
-/// Waits for the broker's answer to one declaration.
+/// Waits for the broker's answer to one step; `what` says in an error what it was.
 pub(super) async fn within<T>(
     limit: Duration,
     what: &str,
@@ -212,7 +212,7 @@ pub(super) async fn within<T>(
     let answered = timeout(limit, answer).await;
     answered
         .map_err(|_| IntakeError::TimedOut {
-            what: format!("declaring {what}"),
+            what: what.to_owned(),
             limit,
         })?
         .map_err(|error| {

@@ -15,8 +15,9 @@ use crate::settings;
 const APPLICATION: &str = "lanekeeper";
 
 /// Connections of what goes on beside the pipeline: four turns of the releaser, one for counting and
-/// for the ledger's upkeep, and two for accounts' own queues.
-pub const BESIDE: u32 = 7;
+/// for the ledger's upkeep, and five for accounts' own queues: one that is being given, a spare one, and
+/// three that are being given up.
+pub const BESIDE: u32 = 10;
 
 /// A connection that has been idle for longer may have died unnoticed: it is tried before use.
 const TRIED_AFTER: Duration = Duration::from_secs(1);

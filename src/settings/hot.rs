@@ -12,7 +12,8 @@ pub struct Hot {
     pub jobs: u32,
     /// ...within this time are pressure.
     pub within: Duration,
-    /// The most such queues; 0: no more are made.
+    /// The most such queues; 0: no more are made. A worker has a channel for each on one connection, and
+    /// brokers allow 2,047 of them by default.
     pub most: u32,
     /// For how long no job may have waited for its account's ceiling before the account shares again.
     pub idle: Duration,
@@ -25,7 +26,7 @@ impl Hot {
         Ok(Self {
             jobs: section.count("jobs", 1..=1_000_000)?,
             within: section.millis("within_ms", 100..=60_000)?,
-            most: section.count("most", 0..=5_000)?,
+            most: section.count("most", 0..=1_000)?,
             idle: section.seconds("idle_s", 1..=86_400)?,
             settle: section.seconds("settle_s", 1..=3_600)?,
         })

@@ -20,7 +20,7 @@ share their lanes' queues; `lanekeeper lanes ACCOUNT` shows how one stands.
 ";
 
 const FOOT: &str = "
-QUEUED: in the account's own queue (READY) and in the hands of workers. OLDEST: of those in hand.
+NUMBER: the last part of the queue's name. QUEUED: in the account's own queue (READY) and in the hands of workers. OLDEST: of those in hand.
 RATE: sent per second, of the last thirty. DRAINED IN: if no more comes.
 ";
 
@@ -77,6 +77,7 @@ fn table(queues: &[HotAccountView]) -> String {
     let mut grid = Grid::new([
         "ACCOUNT",
         "LANE",
+        "NUMBER",
         "STATE",
         "QUEUED",
         "READY",
@@ -85,7 +86,7 @@ fn table(queues: &[HotAccountView]) -> String {
         "LIMIT",
         "DRAINED IN",
     ]);
-    for column in 3..8 {
+    for column in (2..3).chain(4..9) {
         grid = grid.right(column);
     }
     for queue in queues {
@@ -94,10 +95,11 @@ fn table(queues: &[HotAccountView]) -> String {
     grid.take()
 }
 
-fn row(queue: &HotAccountView) -> [String; 9] {
+fn row(queue: &HotAccountView) -> [String; 10] {
     [
         queue.account_id.clone(),
         queue.lane.to_owned(),
+        queue.number.to_string(),
         queue.state.to_owned(),
         or_dash(queue.queued),
         or_dash(queue.in_own_queue),

@@ -140,7 +140,7 @@ pub(super) struct Dispatcher<B, M, C, K, R> {
     slots: Vec<Slots>,
     breakers: Vec<Breaker>,
     paces: [Pace; 2],
-    /// The pace of jobs that go over to their accounts' own queues.
+    /// The pace of jobs that go over to their accounts' own queues, or have been held too long of them.
     moves: [Pace; 2],
     /// Jobs whose carrier is out, on their way to the parking queue at the pace of sheds.
     parking: [VecDeque<InHand>; 2],
@@ -340,8 +340,8 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
         self.send_on(now);
         self.take(now);
         self.tell_pressed(now);
-        self.shed_surplus(now);
         self.keep_house(now);
+        self.shed_surplus(now);
     }
 
     fn depart(&self, in_hand: InHand, why: Departure) {

@@ -32,15 +32,16 @@ impl<B: Broker, M: Meter, C: Carrier, K: Clock, R: Records> Dispatcher<B, M, C, 
         }
     }
 
-    /// Sheds jobs of accounts' own queues that have been held for long, no faster than the pace.
+    /// Sheds jobs of accounts' own queues that have been held for long. They do not wait for what the
+    /// shared queue sheds, which may never end.
     pub(super) fn shed_overstayed(&mut self, now: Instant) {
         for lane in Lane::ALL {
             let place = lane.index();
-            while self.paces[place].is_free(now) {
+            while self.moves[place].is_free(now) {
                 let Some(in_hand) = self.queues[place].take_overstayed(now) else {
                     break;
                 };
-                self.paces[place].spend(now);
+                self.moves[place].spend(now);
                 self.depart(in_hand, Departure::Shed(Limit::Lane));
             }
         }

@@ -1,5 +1,7 @@
 //! What waits in an account's own queue, and what does not.
 
+use tokio::time::Instant;
+
 use super::{SECOND, Warm};
 use crate::support::jobs::Offer;
 use crate::support::worker::Worker;
@@ -54,6 +56,7 @@ async fn a_job_that_is_held_for_ten_seconds_is_shed() {
     heat(&warm, &worker).await;
     let before = sheds(&worker, "lane").await;
     let publisher = warm.scene.publisher().await;
+    let began = Instant::now();
     publisher.publish_all(&bulk(200, "second")).await;
     // What the worker holds now goes at one a second from now on.
     warm.database
@@ -61,6 +64,7 @@ async fn a_job_that_is_held_for_ten_seconds_is_shed() {
         .await;
     let shed = async || sheds(&worker, "lane").await > before;
     eventually("some are shed", 20 * SECOND, shed).await;
+    assert!(began.elapsed() >= 10 * SECOND, "{:?}", began.elapsed());
     warm.database
         .execute("UPDATE accounts SET budget_per_second = 40")
         .await;
@@ -163,6 +167,7 @@ async fn another_accounts_job_in_the_queue_is_its_own_accounts() {
     let worker = Worker::start(&warm.scene.config).await;
     let name = heat(&warm, &worker).await;
     let publisher = warm.scene.publisher().await;
+    let counted = warm.scene.watch_of("guest").await;
     let foreign = Offer::many(60, "foreign", |id| Offer::marketing("guest", id));
     publisher.publish_to_queue(&name, &foreign).await;
     publisher.publish_all(&bulk(60, "second")).await;
@@ -170,6 +175,9 @@ async fn another_accounts_job_in_the_queue_is_its_own_accounts() {
     let arrivals = warm.scene.stub.arrivals();
     let theirs = arrivals.iter().filter(|one| one.account == "guest").count();
     assert_eq!(theirs, 60);
+    let windows = counted.finish().await;
+    let counted: u64 = windows.iter().map(|window| window.count).sum();
+    assert!(counted >= 30, "in the guest's own counter: {windows:?}");
     worker.stop().await;
     warm.scene.end().await;
 }

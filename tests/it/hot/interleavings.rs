@@ -1,9 +1,11 @@
-//! Random interleavings of splits, merges, publishing, killed workers and a broker that is killed:
-//! nothing is lost, and nothing is sent twice but what was under way when a worker was killed.
+//! Random interleavings of splits, merges, publishing, workers that are killed or stand still, and a
+//! broker that is killed: nothing is lost, and nothing is sent twice but what was under way when a
+//! worker was killed or stopped.
 //!
 //! `LANEKEEPER_TEST_INTERLEAVINGS` says how many; `LANEKEEPER_TEST_SEED` with what to begin.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -23,6 +25,10 @@ const TOGETHER: usize = 12;
 /// How long one lasts.
 const LASTS: Duration = Duration::from_secs(20);
 
+/// For how long a worker stands still at most, in milliseconds: twice as long as its connection to the
+/// broker bears.
+const STANDSTILL_MS: u64 = 5_000;
+
 /// How long before a kill a job may have been sent whose result was not noted yet.
 const UNDER_WAY: Duration = Duration::from_millis(500);
 
@@ -31,6 +37,11 @@ const WORKERS: usize = 3;
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_or_sent_twice_whatever_happens_meanwhile() {
     let mut warm = Warm::start("inter").await;
+    // A worker that stands still for two seconds is no longer connected.
+    warm.scene = warm
+        .scene
+        .set("AMQP__HEARTBEAT_S", 1)
+        .set("HOT__SETTLE_S", 2);
     let _alone = heavy().await;
     warm.scene.declare().await;
     let wanted = number("LANEKEEPER_TEST_INTERLEAVINGS").unwrap_or(TOGETHER);
@@ -41,9 +52,10 @@ async fn nothing_is_lost_or_sent_twice_whatever_happens_meanwhile() {
     }
     let mut faults = Faults {
         workers,
-        killed_at: Vec::new(),
+        struck: Vec::new(),
         kills: 0,
         stops: 0,
+        standstills: 0,
         broker_kills: 0,
         splits: 0,
         merges: 0,
@@ -85,11 +97,12 @@ async fn nothing_is_lost_or_sent_twice_whatever_happens_meanwhile() {
     let twice = sent_twice(&warm.scene);
     println!(
         "figure: {done} interleavings, {published} jobs, {} splits, {} merges, {} workers killed, {} stopped, \
-         {} broker kills: 0 lost, {} sent twice",
+         {} stood still, {} broker kills: 0 lost, {} sent twice",
         faults.splits,
         faults.merges,
         faults.kills,
         faults.stops,
+        faults.standstills,
         faults.broker_kills,
         twice.len()
     );
@@ -98,10 +111,7 @@ async fn nothing_is_lost_or_sent_twice_whatever_happens_meanwhile() {
         "too little has happened"
     );
     for (key, first) in twice {
-        let excused = faults
-            .killed_at
-            .iter()
-            .any(|killed| first <= *killed && killed.duration_since(first) < UNDER_WAY);
+        let excused = faults.struck.iter().any(|one| one.contains(&first));
         assert!(excused, "{key} was sent twice, and not under way at a kill");
     }
     warm.scene.end().await;
@@ -139,9 +149,11 @@ async fn one_account(url: String, prefix: String, account: String, mut rng: Rng)
 /// What happens to workers and broker meanwhile.
 struct Faults {
     workers: Vec<Worker>,
-    killed_at: Vec<Instant>,
+    /// When a job may have been sent first that is sent again because of a fault.
+    struck: Vec<RangeInclusive<Instant>>,
     kills: usize,
     stops: usize,
+    standstills: usize,
     broker_kills: usize,
     splits: usize,
     merges: usize,
@@ -157,7 +169,16 @@ impl Faults {
                     self.broker_kills += 1;
                     warm.rabbit.restart().await;
                 }
-                1..=3 => {
+                1 => {
+                    self.standstills += 1;
+                    let worker = &self.workers[rng.usize(..self.workers.len())];
+                    let began = Instant::now();
+                    worker.signal("STOP");
+                    sleep(Duration::from_millis(rng.u64(200..STANDSTILL_MS))).await;
+                    worker.signal("CONT");
+                    self.struck.push(began - UNDER_WAY..=Instant::now());
+                }
+                2..=3 => {
                     self.stops += 1;
                     self.take_one(rng).stop().await;
                     self.workers.push(Worker::spawn(&warm.scene.config));
@@ -166,7 +187,8 @@ impl Faults {
                     self.kills += 1;
                     let worker = self.take_one(rng);
                     worker.kill().await;
-                    self.killed_at.push(Instant::now());
+                    let killed = Instant::now();
+                    self.struck.push(killed - UNDER_WAY..=killed);
                     self.workers.push(Worker::spawn(&warm.scene.config));
                 }
             }

@@ -19,12 +19,8 @@ async fn an_account_under_pressure_has_a_queue_until_it_has_long_not_needed_it()
     let publisher = warm.scene.publisher().await;
     publisher.publish_all(&bulk(200)).await;
     let name = warm.open_queue(HOT).await;
-    // What is published from now on goes there, and to no shared queue.
     let later = Offer::many(50, "later", |id| Offer::marketing(HOT, id));
-    let queues = warm.scene.queues().await;
-    let shed_before = queues.ready("marketing.delay").await;
     publisher.publish_all(&later).await;
-    assert!(queues.ready("marketing.delay").await <= shed_before);
     warm.scene.stub.wait_for(250, 30 * SECOND).await;
     assert!(warm.scene.stub.duplicates().is_empty());
     let gone = async || warm.listed().await.is_empty();

@@ -45,6 +45,13 @@ impl Hot {
         self
     }
 
+    /// Starts workers, and waits until they have made spare queues.
+    async fn start(&self, workers: usize) -> Cluster {
+        let cluster = Cluster::start(workers, &self.scene.config).await;
+        self.queues.await_spare(20 * SECOND).await;
+        cluster
+    }
+
     /// Publishes a backlog of the account, and waits until it has its own queue and what lay in the
     /// shared one has gone over.
     async fn settle(&self, backlog: &[Offer], cluster: &Cluster) {

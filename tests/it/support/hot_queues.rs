@@ -46,6 +46,23 @@ impl HotQueues {
         began.elapsed()
     }
 
+    /// Waits until there are spare queues of both lanes, as a worker makes them that has run for a few
+    /// seconds.
+    ///
+    /// # Panics
+    /// When there are none within `limit`.
+    pub async fn await_spare(&self, limit: Duration) {
+        let select = "SELECT count(DISTINCT lane) FROM hot_queues WHERE state = 'spare'";
+        let spare = async || {
+            let lanes: i64 = sqlx::query_scalar(select)
+                .fetch_one(&self.pool)
+                .await
+                .unwrap();
+            lanes == 2
+        };
+        eventually("there are spare queues", limit, spare).await;
+    }
+
     /// Deletes them at the broker, once no worker runs, so that a shared one stays small.
     pub async fn remove(&self, url: &str) {
         let select = "SELECT prefix || '.' || lane || '.hot.' || number FROM hot_queues";

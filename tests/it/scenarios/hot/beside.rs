@@ -4,7 +4,6 @@ use super::super::SECOND;
 use super::{CEILING, Hot, backlog, millis, most_overtaken, stop};
 use crate::support::jobs::Offer;
 use crate::support::scene::ACCOUNT;
-use crate::support::worker::Cluster;
 use crate::support::{eventually, heavy};
 use tokio::time::sleep;
 
@@ -13,7 +12,7 @@ use tokio::time::sleep;
 async fn another_accounts_single_job_passes_a_flood() {
     let _alone = heavy().await;
     let hot = Hot::new("single").await;
-    let cluster = Cluster::start(1, &hot.scene.config).await;
+    let cluster = hot.start(1).await;
     let (flood, other) = (hot.scene.publisher().await, hot.scene.publisher().await);
     let bulk = backlog(20_000, "marketing");
     let single = async {
@@ -48,7 +47,7 @@ async fn passwords_pass_a_backlog_in_either_lane() {
     let _alone = heavy().await;
     for (lane, account) in [("transactional", "other"), ("marketing", ACCOUNT)] {
         let hot = Hot::new("beside").await;
-        let cluster = Cluster::start(1, &hot.scene.config).await;
+        let cluster = hot.start(1).await;
         hot.settle(&backlog(4_000, lane), &cluster).await;
         let publisher = hot.scene.publisher().await;
         let codes = Offer::many(75, "code", |id| Offer::otp(account, id));

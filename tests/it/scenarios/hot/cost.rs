@@ -9,14 +9,14 @@ use crate::support::heavy;
 use crate::support::jobs::Offer;
 use crate::support::rabbit::Rabbit;
 use crate::support::scene::ACCOUNT;
-use crate::support::worker::{Cluster, FALLBACKS};
+use crate::support::worker::FALLBACKS;
 
 /// Four workers drain a backlog: each job is delivered once, and every window is full.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backlog_is_delivered_once_and_uses_the_whole_ceiling() {
     let _alone = heavy().await;
     let hot = Hot::new("drain").await;
-    let cluster = Cluster::start(4, &hot.scene.config).await;
+    let cluster = hot.start(4).await;
     hot.settle(&backlog(6_000, "marketing"), &cluster).await;
 
     let fallbacks = cluster.count(FALLBACKS, &[]).await;
@@ -41,14 +41,10 @@ async fn a_backlog_is_delivered_once_and_uses_the_whole_ceiling() {
         whole.len(),
     );
     assert!(flow.dispatched >= 4 * CEILING, "{flow:?}");
-    // Each worker may have one window's jobs more in hand than before. One that the others are always
-    // ahead of sheds what it has held for ten seconds.
+    // The workers together may have some windows' jobs more in hand than before.
     let in_hand = 4 * CEILING;
-    assert!(
-        flow.deliveries <= flow.dispatched + flow.sheds + in_hand,
-        "{flow:?}"
-    );
-    assert!(flow.sheds * 2 <= flow.dispatched, "{flow:?}");
+    assert!(flow.deliveries <= flow.dispatched + in_hand, "{flow:?}");
+    assert!(flow.sheds * 20 <= flow.dispatched, "{flow:?}");
     // What a worker decides without Redis, on a machine that is very busy, is not in its counter.
     assert!(whole.len() >= 4 || fallbacks > 0, "{windows:?}");
     assert!(used * 100 >= room * 95 || fallbacks > 0, "{windows:?}");
@@ -65,7 +61,7 @@ async fn a_backlog_costs_the_broker_nothing_while_it_waits() {
     let _alone = heavy().await;
     let mut hot = Hot::new("idle").await.set("AMQP__URL", &*rabbit.url());
     hot.scene.amqp = rabbit.url();
-    let cluster = Cluster::start(1, &hot.scene.config).await;
+    let cluster = hot.start(1).await;
     let publisher = hot.scene.publisher().await;
     let jobs =
         |name: &str, account: &str| Offer::many(400, name, |id| Offer::marketing(account, id));

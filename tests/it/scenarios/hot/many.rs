@@ -7,7 +7,6 @@ use tokio::time::sleep;
 use super::super::SECOND;
 use super::{CEILING, Hot, millis, stop};
 use crate::support::jobs::Offer;
-use crate::support::worker::Cluster;
 use crate::support::{eventually, heavy};
 
 const ACCOUNTS: usize = 10;
@@ -17,7 +16,7 @@ const ACCOUNTS: usize = 10;
 async fn accounts_with_backlogs_starve_neither_each_other_nor_quiet_ones() {
     let _alone = heavy().await;
     let hot = Hot::new("many").await;
-    let cluster = Cluster::start(2, &hot.scene.config).await;
+    let cluster = hot.start(2).await;
     let publisher = hot.scene.publisher().await;
     let bulk: Vec<_> = (0..ACCOUNTS * 1_500)
         .map(|place| Offer::marketing(&account(place), format!("bulk-{place}")))
