@@ -68,7 +68,7 @@ pub async fn measure(options: Options) -> Vec<Figure> {
     let flow = Flow::of(&cluster, "marketing").await;
     stop(cluster).await;
     let accepted = Accepted::read(&file);
-    let shares = accepted.shares(since, until);
+    let shares = accepted.shares(since + flooded_again, until);
     let took = [accepted.took(&first), accepted.took(&later)];
     figures(&took, &shares, split.len(), flow, gave_way)
 }

@@ -22,7 +22,7 @@ pub(super) async fn follow(broker: &HotBroker, tell: watch::Sender<Sharers>) {
                     tell.send_if_modified(|sharers| sharers.note(workers));
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "the broker does not say how many workers there are")
+                    tracing::debug!(%error, "the broker does not say how many workers there are");
                 }
             }
         }

@@ -95,12 +95,15 @@ impl Spares {
         let creating = numbers
             .iter()
             .map(|number| self.create(&session, lane, *number));
-        let made = try_join_all(creating).await?;
+        let made = try_join_all(creating).await?.into_iter().flatten();
+        let made: Vec<_> = made.collect();
+        if made.is_empty() {
+            return Ok(());
+        }
         sleep(RIPE).await;
         // Otherwise it may be another broker by now, or the same one after a fall. A process that has
         // stood still hears of it only when it asks.
         session.workers().await?;
-        let made: Vec<_> = made.into_iter().flatten().collect();
         let mut connection = self.keeper.pool.acquire().await?;
         rows::ripen(&mut connection, &made, PROMISING).await?;
         Ok(())

@@ -90,7 +90,7 @@ async fn the_queue_of_a_paused_account_is_left_alone_until_it_goes_on() {
     .await;
     let publisher = warm.scene.publisher().await;
     publisher.publish_all(&bulk(40, "second")).await;
-    eventually("they lie there", 5 * SECOND, async || {
+    eventually("they lie there", 20 * SECOND, async || {
         queues.ready(&name).await == 40
     })
     .await;
@@ -114,7 +114,7 @@ async fn the_queue_of_a_lane_without_a_ceiling_is_left_alone() {
     let left = async || warm.consumers(&name).await == "0";
     eventually("it is left", 10 * SECOND, left).await;
     publisher.publish_all(&bulk(10, "second")).await;
-    eventually("they lie there", 5 * SECOND, async || {
+    eventually("they lie there", 20 * SECOND, async || {
         queues.ready(&name).await == 10
     })
     .await;

@@ -2,6 +2,7 @@
 
 use super::{SECOND, Warm};
 use crate::support::jobs::Offer;
+use crate::support::own_queues::{Own, OwnQueues};
 use crate::support::worker::{Cluster, Worker};
 use crate::support::{eventually, heavy};
 
@@ -59,7 +60,7 @@ async fn a_worker_that_starts_consumes_from_the_queues_that_are_listed() {
         .publish_all(&Offer::many(30, "kept", |id| Offer::marketing(HOT, id)))
         .await;
     let queues = warm.scene.queues().await;
-    eventually("they lie there", 5 * SECOND, async || {
+    eventually("they lie there", 20 * SECOND, async || {
         queues.ready(&name).await == 30
     })
     .await;
@@ -117,6 +118,33 @@ async fn an_account_whose_queue_was_deleted_gets_another_when_it_needs_one() {
     };
     eventually("it has another", 20 * SECOND, other).await;
     warm.scene.stub.wait_for(520, 30 * SECOND).await;
+    worker.stop().await;
+    warm.scene.end().await;
+}
+
+/// A database that was restored gives out numbers again. Whose jobs lie in such a queue, and who still
+/// sends some there, it does not know.
+#[tokio::test]
+async fn a_queue_that_is_there_already_is_left_alone() {
+    const LEFT: i64 = 4;
+    let warm = Warm::lasting("strange").await;
+    let _alone = heavy().await;
+    warm.scene.declare().await;
+    let made = OwnQueues::connect(&warm.scene).await;
+    for number in 1..=LEFT {
+        made.fill(&Own::open(number, "somebody", 1)).await;
+    }
+    let worker = Worker::start(&warm.scene.config).await;
+    let publisher = warm.scene.publisher().await;
+    publisher.publish_all(&bulk(200)).await;
+    let name = warm.open_queue(HOT).await;
+    warm.scene.stub.wait_for(200, 30 * SECOND).await;
+    let number: i64 = name.rsplit('.').next().unwrap().parse().unwrap();
+    assert!(number > LEFT, "{name}");
+    let queues = warm.scene.queues().await;
+    for number in 1..=LEFT {
+        assert_eq!(queues.ready(&format!("marketing.hot.{number}")).await, 1);
+    }
     worker.stop().await;
     warm.scene.end().await;
 }

@@ -92,7 +92,8 @@ impl OwnQueues {
         database.execute(&insert).await;
     }
 
-    async fn fill(&self, own: &Own) {
+    /// Makes one and fills it, and writes nothing down.
+    pub async fn fill(&self, own: &Own) {
         let Some(jobs) = own.jobs else {
             return;
         };
