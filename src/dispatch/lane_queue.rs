@@ -18,7 +18,8 @@ use super::ports::Receipt;
 use crate::domain::AccountId;
 
 /// How long a job may stay in this worker that is not held for the next opening while newer ones are
-/// shed before it, or that came by its account's own queue. The broker takes a channel away over a delivery that is unsettled for half an hour.
+/// shed before it, or that came by its account's own queue. The broker takes a channel away over a
+/// delivery that is unsettled for half an hour.
 const LONGEST_STAY: Duration = Duration::from_secs(10);
 
 /// How many jobs may be held for a window's opening, and how long.

@@ -126,21 +126,40 @@ pub(super) async fn due(
     Ok(due.collect())
 }
 
-/// Makes the oldest spare queue an account's, and opens it, where no more than `most` accounts have one.
+/// The oldest spare queue of a lane.
+pub(super) async fn oldest_spare(
+    connection: &mut PgConnection,
+    prefix: &str,
+    lane: Lane,
+) -> sqlx::Result<Option<i64>> {
+    let oldest = sqlx::query_scalar!(
+        "SELECT number FROM hot_queues WHERE prefix = $1 AND lane = $2 AND state = 'spare'
+        ORDER BY number LIMIT 1",
+        prefix,
+        lane.as_str(),
+    );
+    oldest.fetch_optional(connection).await
+}
+
+/// Forgets a spare queue; false when it is no longer one.
+pub(super) async fn forget_spare(connection: &mut PgConnection, number: i64) -> sqlx::Result<bool> {
+    let forgetting = sqlx::query!(
+        "DELETE FROM hot_queues WHERE number = $1 AND state = 'spare'",
+        number
+    );
+    Ok(forgetting.execute(connection).await?.rows_affected() == 1)
+}
+
+/// Makes a spare queue an account's, and opens it, where no more than `most` accounts have one and
+/// nobody else has got it meanwhile.
 pub(super) async fn assign(
     connection: &mut PgConnection,
     prefix: &str,
     lane: Lane,
     account: &AccountId,
     most: u32,
+    spare: Option<i64>,
 ) -> sqlx::Result<Assigned> {
-    let has_spare = sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM hot_queues
-            WHERE prefix = $1 AND lane = $2 AND state = 'spare') AS "has!""#,
-        prefix,
-        lane.as_str(),
-    );
-    let has_spare = has_spare.fetch_one(&mut *connection).await?;
     // Two accounts must not both get the last one that there may be.
     sqlx::query!("LOCK TABLE hot_queues IN SHARE ROW EXCLUSIVE MODE")
         .execute(&mut *connection)
@@ -152,28 +171,23 @@ pub(super) async fn assign(
     if taken.fetch_one(&mut *connection).await? >= i64::from(most) {
         return Ok(Assigned::TooMany);
     }
-    if !has_spare {
+    let Some(number) = spare else {
         return Ok(Assigned::NoneSpare);
-    }
-    let number = sqlx::query_scalar!(
-        "UPDATE hot_queues SET account_id = $3, state = 'open', version = version + 1,
+    };
+    let assigning = sqlx::query!(
+        "UPDATE hot_queues SET account_id = $2, state = 'open', version = version + 1,
             changed_at = clock_timestamp(), pressed_at = clock_timestamp()
-        WHERE number = (SELECT number FROM hot_queues
-            WHERE prefix = $1 AND lane = $2 AND state = 'spare'
-            ORDER BY number LIMIT 1)
-        RETURNING number",
-        prefix,
-        lane.as_str(),
+        WHERE number = $1 AND state = 'spare'",
+        number,
         account.as_str(),
     );
-    let number = number.fetch_optional(connection).await?;
-    Ok(number.map_or(Assigned::NoneSpare, |number| {
-        Assigned::Queue(HotQueue {
-            lane,
-            account: account.clone(),
-            number,
-        })
-    }))
+    let is_assigned = assigning.execute(connection).await?.rows_affected() == 1;
+    let queue = is_assigned.then(|| HotQueue {
+        lane,
+        account: account.clone(),
+        number,
+    });
+    Ok(queue.map_or(Assigned::NoneSpare, Assigned::Queue))
 }
 
 /// Moves a row on to another state; false when somebody else has taken a step since it was read.
@@ -191,14 +205,6 @@ pub(super) async fn become_state(
         state.as_str(),
     );
     Ok(done.execute(connection).await?.rows_affected() == 1)
-}
-
-/// Forgets a queue that has just become an account's, and to which nothing was sent yet.
-pub(super) async fn let_go(connection: &mut PgConnection, number: i64) -> sqlx::Result<()> {
-    sqlx::query!("DELETE FROM hot_queues WHERE number = $1", number)
-        .execute(connection)
-        .await
-        .map(drop)
 }
 
 /// Fails when the lock is lost, and keeps it otherwise: the database ends a transaction in which nothing

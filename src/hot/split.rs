@@ -16,7 +16,7 @@ use super::rows::{self, Assigned, Row};
 use super::spares::{self, Spares, Wanted};
 use crate::dispatch::Pressed;
 use crate::domain::{AccountId, HotQueue, Lane};
-use crate::intake::{HotError, HotSession};
+use crate::intake::{HotError, HotLook, HotSession};
 use crate::postgres::explain;
 
 /// For how long an account is left alone after a split was made or found impossible: what lies in
@@ -214,22 +214,27 @@ impl Splitter {
         if let Some(row) = rows::find(&mut transaction, prefix, lane, account).await? {
             return self.renew(&session, transaction, row).await;
         }
+        let spare = rows::oldest_spare(&mut transaction, prefix, lane).await?;
+        if let Some(number) = spare {
+            let look = session.look_at(lane, number).await?;
+            if look.is_none_or(HotLook::is_used) {
+                // Another account has just got it; or it was deleted by hand, or is used by somebody
+                // whose database is not this one any more.
+                if rows::forget_spare(&mut transaction, number).await? {
+                    spares::warn_of_strange(lane, number);
+                }
+                transaction.commit().await?;
+                return Ok(Split::Declined(Declined::NoneSpare));
+            }
+        }
         let most = self.keeper.options.most;
-        let queue = match rows::assign(&mut transaction, prefix, lane, account, most).await? {
+        let assigned = rows::assign(&mut transaction, prefix, lane, account, most, spare).await?;
+        let queue = match assigned {
             Assigned::Queue(queue) => queue,
             Assigned::TooMany => return Ok(Split::Declined(Declined::TooMany)),
             Assigned::NoneSpare => return Ok(Split::Declined(Declined::NoneSpare)),
         };
         transaction.commit().await?;
-        // Workers may have heard of it already, and consume.
-        let look = session.look(&queue).await?;
-        if look.is_none_or(|look| look.ready > 0) {
-            // Deleted by hand, or bound by somebody whose database is not this one any more.
-            spares::warn_of_strange(lane, queue.number);
-            let mut connection = self.keeper.pool.acquire().await?;
-            rows::let_go(&mut connection, queue.number).await?;
-            return Ok(Split::Declined(Declined::NoneSpare));
-        }
         session.bind(&queue).await?;
         Ok(Split::Made(queue))
     }

@@ -20,8 +20,9 @@ share their lanes' queues; `lanekeeper lanes ACCOUNT` shows how one stands.
 ";
 
 const FOOT: &str = "
-NUMBER: the last part of the queue's name. QUEUED: in the account's own queue (READY) and in the hands of workers. OLDEST: of those in hand.
-RATE: sent per second, of the last thirty. DRAINED IN: if no more comes.
+NUMBER: the last part of the queue's name. QUEUED: in the account's own queue (READY) and in the
+hands of workers. OLDEST: of those in hand. RATE: sent per second, of the last thirty. DRAINED IN: if
+no more comes.
 ";
 
 /// Everything that is known; `most` is how many such queues there may be.
