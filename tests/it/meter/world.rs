@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use deadpool_redis::redis::{Client, FromRedisValue, aio::MultiplexedConnection, cmd};
+use deadpool_redis::redis::{
+    AsyncConnectionConfig, Client, FromRedisValue, aio::MultiplexedConnection, cmd,
+};
 use jiff::Timestamp;
 use lanekeeper::dispatch::ports::{
     AccountRequest, CapKey, CapRequest, Clock, Conclusion, Door, JobRequest, TargetCeiling, TryId,
@@ -218,7 +220,13 @@ pub struct Raw(MultiplexedConnection);
 impl Raw {
     pub async fn open() -> Self {
         let client = Client::open(redis_url()).unwrap();
-        Self(client.get_multiplexed_async_connection().await.unwrap())
+        // Longer than the client waits by itself: on a busy machine looking through all keys takes long.
+        let limit = Some(Duration::from_secs(20));
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(limit)
+            .set_response_timeout(limit);
+        let connecting = client.get_multiplexed_async_connection_with_config(&config);
+        Self(connecting.await.unwrap())
     }
 
     pub async fn run<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
