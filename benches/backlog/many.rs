@@ -105,6 +105,7 @@ fn figures(
             p99(first),
             "ms",
         )
+        .at_most(1_000.0)
         .note(note(first)),
         Figure::new(
             format!("{what}, once all have queues of their own, p99"),
