@@ -1,7 +1,7 @@
 //! Many accounts with backlogs at once, and a thousand that send a job now and then.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,62 +15,113 @@ use crate::stage::{SECOND, Stage, millis, per_second, stop};
 use crate::support::flow::Flow;
 use crate::support::jobs::{Offer, Publisher};
 use crate::support::scene::quantile;
+use crate::support::worker::Cluster;
 
 const HOT: usize = 50;
 /// Of each account: so that what all of them may send is less than two processors can.
 const BUDGET: u32 = 25;
+/// Queues made beforehand, where so many campaigns are expected at one time.
+const SPARE: usize = 64;
+/// Queues made beforehand by default: `hot.spare`.
+const BY_DEFAULT: usize = 2;
 /// What that leaves the marketing lane.
 const CEILING: f64 = 20.0;
 const QUIET: usize = 1_000;
 /// Jobs of all quiet accounts together, per second.
 const RATE: u32 = 100;
 
+const QUIET_JOB: &str = "a quiet account's job beside 50 backlogs";
+
 /// What the sandbox accepted, and when.
 struct Accepted(HashMap<String, Vec<(String, Timestamp)>>);
 
 pub async fn measure(options: Options) -> Vec<Figure> {
-    let stage = Stage::new("many").await;
-    let files = TempDir::new().unwrap();
-    let file = files.path().join("accepted.jsonl");
-    let config = stage
-        .config()
-        .set("LANES__BUDGET_PER_SECOND", BUDGET)
-        .set("CARRIERS__DEFAULT__KIND", "sandbox")
-        .set(
-            "CARRIERS__DEFAULT__SANDBOX_RECORD_FILE",
-            &*file.to_string_lossy(),
+    let mut figures = prepared(options).await;
+    figures.push(by_default(options).await);
+    figures
+}
+
+/// A worker whose carrier notes what it is given.
+struct Play {
+    stage: Stage,
+    cluster: Cluster,
+    publisher: Publisher,
+    file: PathBuf,
+    _files: TempDir,
+}
+
+impl Play {
+    async fn begin(name: &str, spare: usize) -> Self {
+        let stage = Stage::new(name).await;
+        let files = TempDir::new().unwrap();
+        let file = files.path().join("accepted.jsonl");
+        let config = stage
+            .config()
+            .set("LANES__BUDGET_PER_SECOND", BUDGET)
+            .set("HOT__SPARE", spare)
+            .set("CARRIERS__DEFAULT__KIND", "sandbox")
+            .set(
+                "CARRIERS__DEFAULT__SANDBOX_RECORD_FILE",
+                &*file.to_string_lossy(),
+            );
+        let cluster = stage.start(1, &config).await;
+        let publisher = stage.scene.publisher().await;
+        Self {
+            stage,
+            cluster,
+            publisher,
+            file,
+            _files: files,
+        }
+    }
+
+    /// All accounts publish at once, and quiet ones beside them; gives when those published what.
+    async fn flood(&self, options: Options, name: &str) -> (Duration, HashMap<String, Timestamp>) {
+        let each = options.or_quick(2_000, 400);
+        let seconds = options.or_quick(30, 15);
+        let beside = format!("beside-{name}");
+        let (took, quiet) = tokio::join!(
+            self.stage.flood(flood(each, name)),
+            quiet(&self.publisher, seconds, &beside)
         );
-    let cluster = stage.start(1, &config).await;
-    let each = options.or_quick(2_000, 400);
-    let publisher = stage.scene.publisher().await;
-    let seconds = options.or_quick(30, 15);
-    let (flooded, first) = tokio::join!(
-        stage.flood(flood(each, "bulk")),
-        quiet(&publisher, seconds, "beside-the-flood")
-    );
-    println!("  published at {:.0}/s", per_second(each * HOT, flooded));
+        println!("  published at {:.0}/s", per_second(each * HOT, took));
+        (took, quiet)
+    }
+}
+
+/// As operators have it who know that many campaigns begin at one time.
+async fn prepared(options: Options) -> Vec<Figure> {
+    let play = Play::begin("many", SPARE).await;
+    let (_, first) = play.flood(options, "bulk").await;
     // What was published before they had their queues gives way; then all of them send again.
-    stage.queues.await_open("marketing", HOT, 60 * SECOND).await;
-    let split = stage.queues.open_since("marketing").await;
-    let gave_way = stage.shared_queues_clear().await;
-    let again = flood(each, "more");
+    let queues = &play.stage.queues;
+    queues.await_open("marketing", HOT, 60 * SECOND).await;
+    let split = queues.open_since("marketing").await;
+    let gave_way = play.stage.shared_queues_clear().await;
     let since = Timestamp::now();
-    let (flooded_again, later) =
-        tokio::join!(stage.flood(again), quiet(&publisher, seconds, "beside-all"));
-    println!(
-        "  {} have their own queue; the shared ones were clear {:.0} s later; published again at {:.0}/s",
-        split.len(),
-        gave_way.as_secs_f64(),
-        per_second(each * HOT, flooded_again)
-    );
+    let (flooded_again, later) = play.flood(options, "more").await;
     let until = Timestamp::now();
-    all_sent(&file, first.len() + later.len()).await;
-    let flow = Flow::of(&cluster, "marketing").await;
-    stop(cluster).await;
-    let accepted = Accepted::read(&file);
+    all_sent(&play.file, first.len() + later.len()).await;
+    let flow = Flow::of(&play.cluster, "marketing").await;
+    stop(play.cluster).await;
+    let accepted = Accepted::read(&play.file);
     let shares = accepted.shares(since + flooded_again, until);
     let took = [accepted.took(&first), accepted.took(&later)];
     figures(&took, &shares, split.len(), flow, gave_way)
+}
+
+/// With as many spare queues as there are by default: most accounts have to wait for theirs.
+async fn by_default(options: Options) -> Figure {
+    let play = Play::begin("many-default", BY_DEFAULT).await;
+    let (_, first) = play.flood(options, "bulk").await;
+    all_sent(&play.file, first.len()).await;
+    let flow = Flow::of(&play.cluster, "marketing").await;
+    stop(play.cluster).await;
+    let took = Accepted::read(&play.file).took(&first);
+    let p99 = millis(quantile(&took, 0.99));
+    let what = format!("{QUIET_JOB}, from their first job on, {BY_DEFAULT} spare queues, p99");
+    let note = format!("{}; {} sheds", describe(&took), flow.sheds);
+    Figure::new(what, p99, "ms").note(note)
 }
 
 /// So many jobs of each account, in turn, as if all of them published at the same time.
@@ -87,33 +138,27 @@ fn figures(
     flow: Flow,
     gave_way: Duration,
 ) -> Vec<Figure> {
-    let note = |took: &[Duration]| {
-        let p = |share| millis(quantile(took, share));
-        let (half, longest, jobs) = (p(0.5), p(1.0), took.len());
-        format!("p50 {half:.0}, longest {longest:.0} ms; {jobs} jobs")
-    };
     let p99 = |took: &[Duration]| millis(quantile(took, 0.99));
     let least = shares.first().copied().unwrap_or(0.0);
     let median = shares.get(shares.len() / 2).copied().unwrap_or(0.0);
     #[expect(clippy::cast_precision_loss, reason = "fifty at most")]
     let split = split as f64;
     let [first, later] = took;
-    let what = "a quiet account's job beside 50 backlogs";
     vec![
         Figure::new(
-            format!("{what}, from their first job on, p99"),
+            format!("{QUIET_JOB}, from their first job on, {SPARE} spare queues, p99"),
             p99(first),
             "ms",
         )
         .at_most(1_000.0)
-        .note(note(first)),
+        .note(describe(first)),
         Figure::new(
-            format!("{what}, once all have queues of their own, p99"),
+            format!("{QUIET_JOB}, once all have queues of their own, p99"),
             p99(later),
             "ms",
         )
         .at_most(1_000.0)
-        .note(note(later)),
+        .note(describe(later)),
         Figure::new(
             "until nothing of theirs lay in the shared queue any more",
             gave_way.as_secs_f64(),
@@ -128,6 +173,12 @@ fn figures(
         .at_least(0.9)
         .note(format!("median {median:.3}; {} sheds in all", flow.sheds)),
     ]
+}
+
+fn describe(took: &[Duration]) -> String {
+    let p = |share| millis(quantile(took, share));
+    let (half, longest, jobs) = (p(0.5), p(1.0), took.len());
+    format!("p50 {half:.0}, longest {longest:.0} ms; {jobs} jobs")
 }
 
 /// Waits until all jobs of quiet accounts were sent, or for as long as anybody would.

@@ -29,6 +29,7 @@ pub(super) fn start(
     let list = Arc::new(HotList::new(&settings.amqp.prefix.to_string()));
     let options = HotOptions {
         most: settings.hot.most,
+        spare: settings.hot.spare,
         idle: settings.hot.idle,
         settle: settings.hot.settle,
     };

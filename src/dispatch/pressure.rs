@@ -26,18 +26,20 @@ pub enum Pressed {
 }
 
 /// Fewer jobs than these are no pressure, however many accounts share what may be shed.
-const LEAST: u32 = 20;
+const LEAST: u32 = 8;
+
+/// What is shed in less than this says nothing of how much will be.
+const SOONEST: Duration = Duration::from_millis(500);
 
 /// Counts one lane's jobs over their ceilings, by account, in windows of time.
 ///
 /// The pace of sheds bounds how many of those can be seen at all. Where many accounts press at once,
-/// none of them alone may reach the number that the options set: then half of an even share is
-/// enough.
+/// none of them alone may reach the number that the options set. So once most of what the pace has
+/// allowed is used up, half of an even share of it is enough.
 #[derive(Debug)]
 pub(super) struct Pressure {
     options: PressureOptions,
-    /// How many jobs may be shed within one window.
-    capacity: u32,
+    sheds_per_second: u32,
     since: Instant,
     total: u32,
     counts: HashMap<AccountId, Count>,
@@ -51,11 +53,9 @@ struct Count {
 
 impl Pressure {
     pub fn new(options: PressureOptions, sheds_per_second: u32, now: Instant) -> Self {
-        let window_ms = u32::try_from(options.within.as_millis()).unwrap_or(u32::MAX);
-        let capacity = u64::from(sheds_per_second) * u64::from(window_ms) / 1_000;
         Self {
             options,
-            capacity: u32::try_from(capacity).unwrap_or(u32::MAX),
+            sheds_per_second,
             since: now,
             total: 0,
             counts: HashMap::new(),
@@ -72,21 +72,28 @@ impl Pressure {
         }
         self.total = self.total.saturating_add(jobs);
         let accounts = u32::try_from(self.counts.len()).unwrap_or(u32::MAX);
-        let needed = self.needed(accounts.max(1));
+        let needed = self.needed(accounts.max(1), now);
         let count = self.counts.entry(account).or_default();
         count.jobs = count.jobs.saturating_add(jobs);
         let pressed = count.jobs >= needed;
         pressed && !std::mem::replace(&mut count.told, true)
     }
 
-    fn needed(&self, accounts: u32) -> u32 {
-        let is_scarce = u64::from(self.total) * 5 >= u64::from(self.capacity) * 4;
-        if is_scarce {
-            let share = self.capacity / accounts / 2;
-            share.max(LEAST).min(self.options.jobs)
-        } else {
-            self.options.jobs
+    fn needed(&self, accounts: u32, now: Instant) -> u32 {
+        let allowed = self.allowed(now);
+        let is_scarce = u64::from(self.total) * 5 >= allowed * 4;
+        if !is_scarce {
+            return self.options.jobs;
         }
+        let share = u32::try_from(allowed / u64::from(accounts) / 2).unwrap_or(u32::MAX);
+        share.max(LEAST).min(self.options.jobs)
+    }
+
+    /// How many jobs the pace has let be shed in this window so far.
+    fn allowed(&self, now: Instant) -> u64 {
+        let so_far = now.duration_since(self.since).max(SOONEST);
+        let millis = u64::try_from(so_far.as_millis()).unwrap_or(u64::MAX);
+        u64::from(self.sheds_per_second).saturating_mul(millis) / 1_000
     }
 }
 
@@ -128,19 +135,28 @@ mod tests {
         );
     }
 
-    /// With 50 accounts, 1,000 sheds a second are 40 for each in two seconds.
+    /// With 50 accounts, 1,000 sheds a second are 10 for each in half a second.
     #[test]
     fn many_accounts_that_press_at_once_need_less_each() {
         let mut pressure = pressure(1_000);
         let names: Vec<_> = (0..50).map(|n| account(&format!("a{n}"))).collect();
         let mut told = 0;
-        for round in 0..40 {
+        for round in 0..10 {
             for name in &names {
                 told += u32::from(pressure.note(name.clone(), 1, instant(round * 50)));
             }
         }
         assert!(told >= 45, "{told}");
         // One that sends a little over its ceiling beside them is left alone.
-        assert!(!pressure.note(account("quiet"), 5, instant(1_999)));
+        assert!(!pressure.note(account("quiet"), 5, instant(500)));
+    }
+
+    /// Whoever sends three bursts that could all be shed at once keeps the shared queue.
+    #[test]
+    fn short_bursts_of_a_few_accounts_are_no_pressure() {
+        let mut pressure = pressure(1_000);
+        for name in ["a", "b", "c"] {
+            assert!(!pressure.note(account(name), 110, instant(0)), "{name}");
+        }
     }
 }

@@ -8,6 +8,8 @@ pub struct HotOptions {
     /// The most queues of this kind, in both lanes together. Each takes about 104 KB of the broker's
     /// memory (RabbitMQ 3.10, measured on an empty quorum queue).
     pub most: u32,
+    /// Queues that are made beforehand, for each lane; at most 64.
+    pub spare: u32,
     /// For how long no job may have waited for its account's ceiling before the account shares again.
     pub idle: Duration,
     /// How long everything is left to settle: after the last job was sent to a queue until workers

@@ -27,9 +27,6 @@ const RIPE: Duration = Duration::from_secs(2);
 /// Who takes longer to make one has given up, or is taken to have.
 const PROMISING: Duration = Duration::from_secs(10);
 
-/// Spare queues of each lane.
-const SPARES: u32 = 2;
-
 /// For how long more of them than that stay: as long as others may still come to need one.
 const LONG_SPARE: Duration = Duration::from_secs(60);
 
@@ -136,7 +133,8 @@ impl Spares {
         };
         let there = rows::count(&mut transaction, prefix, lane, PROMISING).await?;
         let room = i64::from(self.keeper.options.most) - there.taken;
-        let wished = i64::from(SPARES + wanted.min(AT_ONCE)).min(room) - there.spare;
+        let wished =
+            i64::from(self.keeper.options.spare + wanted.min(AT_ONCE)).min(room) - there.spare;
         if wished <= 0 {
             return Ok(Vec::new());
         }
@@ -149,7 +147,8 @@ impl Spares {
     async fn clear(&self, session: &HotSession, lane: Lane) -> Result<(), SpareError> {
         let prefix = self.keeper.list.prefix();
         let mut connection = self.keeper.pool.acquire().await?;
-        let keep = i64::from(SPARES.min(self.keeper.options.most));
+        let options = &self.keeper.options;
+        let keep = i64::from(options.spare.min(options.most));
         rows::retire(&mut connection, prefix, lane, keep, LONG_SPARE).await?;
         let after = PROMISING + self.keeper.broker.lateness();
         for number in rows::abandoned(&mut connection, prefix, lane, after).await? {

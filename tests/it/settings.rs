@@ -87,6 +87,7 @@ const OTHERS: &[(&str, Other)] = &[
     ("hot.jobs", Other::Value("30")),
     ("hot.most", Other::Value("0")),
     ("hot.settle_s", Other::Value("30")),
+    ("hot.spare", Other::Value("8")),
     ("hot.within_ms", Other::Value("500")),
     ("jobs.default_region", Other::Value("GB")),
     ("jobs.max_attempts", Other::Value("9")),

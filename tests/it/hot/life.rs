@@ -70,6 +70,45 @@ async fn a_worker_that_starts_consumes_from_the_queues_that_are_listed() {
     warm.scene.end().await;
 }
 
+/// As many accounts as there are spare queues get those that are there, and wait for none to be made.
+#[tokio::test]
+async fn accounts_that_come_together_get_the_spare_queues_that_are_there() {
+    const SPARE: usize = 5;
+    let mut warm = Warm::lasting("together").await;
+    warm.scene = warm.scene.set("HOT__SPARE", SPARE);
+    let _alone = heavy().await;
+    let worker = Worker::start(&warm.scene.config).await;
+    let mut there = Vec::new();
+    let are_made = async || {
+        there = spare(&warm, "marketing").await;
+        there.len() >= SPARE && spare(&warm, "transactional").await.len() >= SPARE
+    };
+    eventually("spare queues", 20 * SECOND, are_made).await;
+    assert_eq!(there.len(), SPARE);
+
+    let offers: Vec<_> = (0..SPARE * 120)
+        .map(|place| Offer::marketing(&format!("hot-{}", place % SPARE), format!("bulk-{place}")))
+        .collect();
+    warm.scene.publisher().await.publish_all(&offers).await;
+    let all_have_one = async || warm.listed().await.len() == SPARE;
+    eventually("queues of their own", 20 * SECOND, all_have_one).await;
+    let listed = warm.listed().await;
+    let numbers: Vec<_> = listed.iter().map(|(_, _, number, _)| *number).collect();
+    assert_eq!(numbers, there);
+    worker.stop().await;
+    warm.scene.end().await;
+}
+
+/// The numbers of a lane's spare queues.
+async fn spare(warm: &Warm, lane: &str) -> Vec<i64> {
+    let rows = "SELECT number FROM hot_queues WHERE state = 'spare' AND lane = $1 ORDER BY number";
+    sqlx::query_scalar(rows)
+        .bind(lane)
+        .fetch_all(warm.database.pool())
+        .await
+        .unwrap()
+}
+
 /// Above the bound accounts share as they always did.
 #[tokio::test]
 async fn there_are_no_more_queues_than_may_be() {
