@@ -6,6 +6,11 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 program=${CARGO_TARGET_DIR:-target}/debug/lanekeeper
 sent=${CARGO_TARGET_DIR:-target}/sandbox.jsonl
+# Whoever names another database has it in the environment, with its password.
+database=
+if [[ -z ${LANEKEEPER__DATABASE__URL:-} ]]; then
+    database="LANEKEEPER__DATABASE__URL=$3 "
+fi
 export LANEKEEPER__AMQP__URL=$1 LANEKEEPER__REDIS__URL=$2 LANEKEEPER__DATABASE__URL=$3
 export LANEKEEPER__DATABASE__MIGRATE=${LANEKEEPER__DATABASE__MIGRATE:-true}
 export LANEKEEPER__OPS__LISTEN=${LANEKEEPER__OPS__LISTEN:-127.0.0.1:9464}
@@ -32,6 +37,7 @@ A worker is about to run; Ctrl-C ends it. From another terminal:
   look      tail -f ${LANEKEEPER__CARRIERS__DEFAULT__SANDBOX_RECORD_FILE:-the carrier}
             curl -s http://$LANEKEEPER__OPS__LISTEN/metrics
             curl -s http://$LANEKEEPER__OPS__LISTEN/readyz
+            $database$program lanes demo --watch
 
 TEXT
 exec "$program" worker

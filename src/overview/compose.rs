@@ -196,6 +196,7 @@ mod tests {
             lengths: Lengths {
                 lanes: [0, 7],
                 own: HashMap::from([(3, 5)]),
+                ..Lengths::default()
             },
         }
     }

@@ -2,7 +2,7 @@
 
 mod passive;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ pub struct Lengths {
     pub lanes: [u64; 2],
     /// In each account's own queue, by its number.
     pub own: HashMap<i64, u64>,
+    /// The numbers of those in which messages lie and from which nobody consumes.
+    pub deserted: HashSet<i64>,
 }
 
 impl Lengths {
@@ -58,7 +60,7 @@ impl Depths {
             Self::Amqp(broker) => broker.now(own).await,
             Self::Embedded(queues) => Some(Arc::new(Lengths {
                 lanes: Lane::ALL.map(|lane| queues.unheld(lane) as u64),
-                own: HashMap::new(),
+                ..Lengths::default()
             })),
         }
     }
@@ -146,16 +148,19 @@ impl AmqpDepths {
                     .map(|own| self.names.hot(own.queue.lane, own.queue.number)),
             )
             .collect();
-        let ready = passive::ready(connection, channel, &names).await?;
-        let (of_lanes, of_own) = ready.split_at(shared.iter().flatten().count());
+        let found = passive::find_all(connection, channel, &names).await?;
+        let (of_lanes, of_own) = found.split_at(shared.iter().flatten().count());
         let mut lengths = Lengths::default();
         let per_lane = of_lanes.chunks(of_lanes.len() / Lane::ALL.len());
-        for (lane, ready) in Lane::ALL.into_iter().zip(per_lane) {
-            lengths.lanes[lane.index()] = ready.iter().sum();
+        for (lane, queues) in Lane::ALL.into_iter().zip(per_lane) {
+            lengths.lanes[lane.index()] = queues.iter().map(|queue| queue.ready).sum();
         }
-        for (own, ready) in own.iter().zip(of_own) {
-            lengths.lanes[own.queue.lane.index()] += ready;
-            lengths.own.insert(own.queue.number, *ready);
+        for (own, found) in own.iter().zip(of_own) {
+            lengths.lanes[own.queue.lane.index()] += found.ready;
+            lengths.own.insert(own.queue.number, found.ready);
+            if found.ready > 0 && found.consumers == 0 {
+                lengths.deserted.insert(own.queue.number);
+            }
         }
         Some(lengths)
     }

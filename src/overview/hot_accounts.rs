@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 
 use serde::Serialize;
 
+use drain::Stays;
 pub use drain::{Drain, DrainedBy};
 
 use super::compose::{sum, tenths, text};
@@ -142,6 +143,18 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
+    /// Why nothing is taken from the queue, as far as that is known.
+    fn stays(&self) -> Option<Stays> {
+        let deserted = self.lengths.map(|lengths| &lengths.deserted);
+        if self.own.paused {
+            Some(Stays::Paused)
+        } else if deserted.is_some_and(|numbers| numbers.contains(&self.own.queue.number)) {
+            Some(Stays::Deserted)
+        } else {
+            None
+        }
+    }
+
     fn view(&self) -> HotAccountView {
         let Listed {
             queue,
@@ -170,7 +183,7 @@ impl Known<'_> {
             oldest_seconds: newest.and_then(|newest| newest.oldest()).map(tenths),
             dispatched_per_second: rate.map(|rate| (rate * 10.0).round() / 10.0),
             limit: self.limit,
-            drain: Drain::of(queued, rate, self.limit, *paused),
+            drain: Drain::of(queued, rate, self.limit, self.stays()),
         }
     }
 }

@@ -9,9 +9,10 @@ use crate::cli::tables::output::counted;
 use crate::overview::{Drain, DrainedBy, HotAccountView, HotView, Missing};
 
 const WITHOUT_DATABASE: &str = "\
-No account has a queue of its own, because there is no database: which ones there are is written down
-there, so that all workers agree. Without one all accounts share their lanes' queues, and a job over its
-account's limit goes round by the delay queue until it fits (database.url names a database).
+These settings name no database (database.url), and which accounts have queues of their own is written
+down there. If your workers have one, this command needs it too: set LANEKEEPER__DATABASE__URL as for
+them. If they have none either, all accounts share their lanes' queues, and a job over its account's
+limit goes round by the delay queue until it fits.
 ";
 
 const NONE: &str = "\
@@ -123,6 +124,7 @@ fn drained(drain: Drain) -> String {
     match (drain.by(), length) {
         (Some(DrainedBy::Paused), _) => "never: the account is paused".to_owned(),
         (Some(DrainedBy::LimitIsZero), _) => "never: the limit is 0".to_owned(),
+        (Some(DrainedBy::NoConsumer), _) => "never: no worker consumes from it".to_owned(),
         (Some(DrainedBy::Limit), Some(length)) if drain.seconds() > Some(0) => {
             format!("{length} at the limit")
         }
@@ -160,7 +162,8 @@ mod tests {
         };
         let text = accounts(&nowhere, 200);
         assert!(
-            text.contains("there is no database") && text.contains("share their lanes' queues")
+            text.contains("These settings name no database")
+                && text.contains("share their lanes' queues")
         );
     }
 

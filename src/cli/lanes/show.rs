@@ -11,8 +11,9 @@ const CLEAR: &str = "\u{1b}[H\u{1b}[J";
 
 const FOOT: &str = "
 QUEUED: of this account, in its own queue, in the hands of workers or waiting in the database.
-OWN QUEUE: of these, in the queue that it has to itself; - where it shares the lane's.
-AT BROKER: of all accounts.
+OWN QUEUE: of these, in the queue that it has to itself; - where it shares the lane's, or where these
+settings name no database, which lists such queues. AT BROKER: of all accounts. P50/P99: from being
+queued until a carrier had taken it, of the last minute's.
 ";
 
 /// The text in the place of what a terminal showed before; elsewhere below it.
@@ -118,5 +119,16 @@ fn own_queue(lane: &LaneView) -> Option<String> {
 }
 
 fn took(latency: &LatencyView) -> String {
-    format!("{:.0}/{:.0} ms", latency.p50_ms, latency.p99_ms)
+    format!("{}/{} ms", millis(latency.p50_ms), millis(latency.p99_ms))
+}
+
+/// What is longer than this is only known to be at most a minute, or more.
+const COUNTED_EXACTLY_MS: f64 = 10_000.0;
+
+fn millis(took: f64) -> String {
+    if took > COUNTED_EXACTLY_MS {
+        format!(">{COUNTED_EXACTLY_MS:.0}")
+    } else {
+        format!("{took:.0}")
+    }
 }

@@ -1,4 +1,4 @@
-//! Many queues' lengths by passive declarations.
+//! Many queues' lengths and consumers by passive declarations.
 
 use futures_util::future::join_all;
 use lapin::types::ShortString;
@@ -10,22 +10,33 @@ use crate::intake::passive;
 /// with it the answers to what was asked behind it.
 const AT_ONCE: usize = 25;
 
-/// The ready messages of each queue, in their order: one that does not exist has none. `None` when the
-/// broker does not say.
-pub(super) async fn ready(
+/// What a queue has: none of both where it does not exist.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Found {
+    /// Ready messages.
+    pub ready: u64,
+    /// Consumers.
+    pub consumers: u32,
+}
+
+/// What each queue has, in their order. `None` when the broker does not say.
+pub(super) async fn find_all(
     connection: &Connection,
     channel: &mut Channel,
     queues: &[ShortString],
-) -> Option<Vec<u64>> {
-    let mut ready = Vec::with_capacity(queues.len());
-    while ready.len() < queues.len() {
-        let next = queues[ready.len()..].iter().take(AT_ONCE);
+) -> Option<Vec<Found>> {
+    let mut found = Vec::with_capacity(queues.len());
+    while found.len() < queues.len() {
+        let next = queues[found.len()..].iter().take(AT_ONCE);
         let asking = next.map(|queue| passive::find(channel, queue.clone()));
         for answer in join_all(asking).await {
             match answer {
-                Ok(Some(queue)) => ready.push(queue.message_count().into()),
+                Ok(Some(queue)) => found.push(Found {
+                    ready: queue.message_count().into(),
+                    consumers: queue.consumer_count(),
+                }),
                 Ok(None) => {
-                    ready.push(0);
+                    found.push(Found::default());
                     *channel = connection.create_channel().await.ok()?;
                     // Those behind it have had no answer.
                     break;
@@ -34,5 +45,5 @@ pub(super) async fn ready(
             }
         }
     }
-    Some(ready)
+    Some(found)
 }

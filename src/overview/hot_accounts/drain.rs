@@ -22,6 +22,17 @@ pub enum DrainedBy {
     Paused,
     /// Not as long as the lane's limit is 0.
     LimitIsZero,
+    /// Not as long as no worker consumes from the queue.
+    NoConsumer,
+}
+
+/// Why nothing is taken from a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stays {
+    /// The account is paused.
+    Paused,
+    /// Nobody consumes from it, as the broker counts: for some seconds that may be late.
+    Deserted,
 }
 
 impl Drain {
@@ -31,16 +42,18 @@ impl Drain {
         queued: Option<u64>,
         rate: Option<f64>,
         limit: Option<u32>,
-        paused: bool,
+        stays: Option<Stays>,
     ) -> Self {
         let in_seconds = |rate: f64, by| Self {
             drained_in_seconds: queued.map(|queued| seconds(queued, rate)),
             drained_by: queued.map(|_| by),
         };
         match (rate, limit) {
-            _ if paused => Self::never(DrainedBy::Paused),
+            _ if stays == Some(Stays::Paused) => Self::never(DrainedBy::Paused),
             (_, Some(0)) => Self::never(DrainedBy::LimitIsZero),
             (Some(rate), _) if rate > 0.0 => in_seconds(rate, DrainedBy::Rate),
+            // What still goes shows that somebody consumes.
+            _ if stays == Some(Stays::Deserted) => Self::never(DrainedBy::NoConsumer),
             (_, Some(limit)) => in_seconds(limit.into(), DrainedBy::Limit),
             // Its jobs are refused as fast as workers are.
             (_, None) => Self {
@@ -87,7 +100,7 @@ mod tests {
     use super::*;
 
     fn drain(queued: u64, rate: f64, limit: u32) -> (Option<u64>, Option<DrainedBy>) {
-        let drain = Drain::of(Some(queued), Some(rate), Some(limit), false);
+        let drain = Drain::of(Some(queued), Some(rate), Some(limit), None);
         (drain.seconds(), drain.by())
     }
 
@@ -117,16 +130,25 @@ mod tests {
         assert_eq!(drain(5, 0.0, 0), (None, Some(DrainedBy::LimitIsZero)));
         // What still went before the limit was set to 0 says nothing.
         assert_eq!(drain(5, 9.0, 0), (None, Some(DrainedBy::LimitIsZero)));
-        let paused = Drain::of(Some(5), Some(80.0), Some(80), true);
+        let paused = Drain::of(Some(5), Some(80.0), Some(80), Some(Stays::Paused));
         let expected = (None, Some(DrainedBy::Paused));
         assert_eq!((paused.seconds(), paused.by()), expected);
     }
 
     #[test]
+    fn what_nobody_consumes_is_never_drained_unless_it_goes_all_the_same() {
+        let deserted = |rate| Drain::of(Some(5), Some(rate), Some(80), Some(Stays::Deserted));
+        assert_eq!(deserted(0.0), Drain::never(DrainedBy::NoConsumer));
+        assert_eq!(deserted(5.0).by(), Some(DrainedBy::Rate));
+        let zero = Drain::of(Some(5), None, Some(0), Some(Stays::Deserted));
+        assert_eq!(zero.by(), Some(DrainedBy::LimitIsZero));
+    }
+
+    #[test]
     fn of_what_is_not_known_nothing_is_said() {
-        let unknown = Drain::of(None, Some(80.0), Some(80), false);
+        let unknown = Drain::of(None, Some(80.0), Some(80), None);
         assert_eq!((unknown.seconds(), unknown.by()), (None, None));
-        let refused = Drain::of(Some(5), Some(0.0), None, false);
+        let refused = Drain::of(Some(5), Some(0.0), None, None);
         assert_eq!((refused.seconds(), refused.by()), (None, None));
     }
 
@@ -138,10 +160,10 @@ mod tests {
     #[test]
     fn as_json_it_is_two_fields() {
         let json = |drain| serde_json::to_string(&drain).unwrap();
-        let paused = Drain::of(Some(5), None, Some(80), true);
+        let paused = Drain::of(Some(5), None, Some(80), Some(Stays::Paused));
         let expected = r#"{"drained_in_seconds":null,"drained_by":"paused"}"#;
         assert_eq!(json(paused), expected);
-        let at_limit = Drain::of(Some(160), None, Some(80), false);
+        let at_limit = Drain::of(Some(160), None, Some(80), None);
         let expected = r#"{"drained_in_seconds":2,"drained_by":"limit"}"#;
         assert_eq!(json(at_limit), expected);
     }
