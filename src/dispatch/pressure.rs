@@ -91,7 +91,8 @@ impl Pressure {
 
     /// How many jobs the pace has let be shed in this window so far.
     fn allowed(&self, now: Instant) -> u64 {
-        let so_far = now.duration_since(self.since).max(SOONEST);
+        let soonest = SOONEST.min(self.options.within);
+        let so_far = now.duration_since(self.since).max(soonest);
         let millis = u64::try_from(so_far.as_millis()).unwrap_or(u64::MAX);
         u64::from(self.sheds_per_second).saturating_mul(millis) / 1_000
     }
@@ -149,6 +150,20 @@ mod tests {
         assert!(told >= 45, "{told}");
         // One that sends a little over its ceiling beside them is left alone.
         assert!(!pressure.note(account("quiet"), 5, instant(500)));
+    }
+
+    #[test]
+    fn windows_may_be_shorter_than_what_is_told_soonest() {
+        let options = PressureOptions {
+            jobs: 200,
+            within: Duration::from_millis(100),
+        };
+        let mut pressure = Pressure::new(options, 1_000, instant(0));
+        let names: Vec<_> = (0..5).map(|n| account(&format!("a{n}"))).collect();
+        let told = names
+            .iter()
+            .filter(|name| pressure.note((*name).clone(), 20, instant(50)));
+        assert_eq!(told.count(), 2, "those after four fifths of the pace");
     }
 
     /// Whoever sends three bursts that could all be shed at once keeps the shared queue.
