@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(told.count(), 2, "those after four fifths of the pace");
     }
 
-    /// Whoever sends three bursts that could all be shed at once keeps the shared queue.
+    /// Bursts of three accounts that can be shed within a third of a second.
     #[test]
     fn short_bursts_of_a_few_accounts_are_no_pressure() {
         let mut pressure = pressure(1_000);

@@ -17,7 +17,7 @@ use super::sources::Sources;
 use super::view::Missing;
 use crate::activity::{Count, Second};
 use crate::domain::{AccountId, Lane};
-use crate::hot::Listed;
+use crate::hot::{Listed, State};
 
 /// Over how many seconds the rate is taken: so many windows that one more or less makes little
 /// difference, and yet the present.
@@ -31,7 +31,7 @@ type Seconds = BTreeMap<u64, Second>;
 pub struct HotView {
     /// When this was so.
     pub at: String,
-    /// Whether there is a database: without one no account has a queue of its own.
+    /// Whether these settings name a database, which lists such queues: without one none is known here.
     pub has_database: bool,
     /// One for each such queue, the longest first; null while the database does not say.
     pub queues: Option<Vec<HotAccountView>>,
@@ -145,10 +145,18 @@ struct Known<'a> {
 impl Known<'_> {
     /// Why nothing is taken from the queue, as far as that is known.
     fn stays(&self) -> Option<Stays> {
+        let Listed {
+            queue,
+            state,
+            paused,
+        } = self.own;
         let deserted = self.lengths.map(|lengths| &lengths.deserted);
-        if self.own.paused {
+        // Workers have left one that is closing, and publish anew what is left in it.
+        let is_consumed = *state == State::Closing
+            || deserted.is_none_or(|numbers| !numbers.contains(&queue.number));
+        if *paused {
             Some(Stays::Paused)
-        } else if deserted.is_some_and(|numbers| numbers.contains(&self.own.queue.number)) {
+        } else if !is_consumed {
             Some(Stays::Deserted)
         } else {
             None
@@ -214,7 +222,6 @@ mod tests {
 
     use super::*;
     use crate::domain::HotQueue;
-    use crate::hot::State;
 
     const RECENTLY: RangeInclusive<u64> = 991..=1_000;
 

@@ -13,7 +13,7 @@ const FOOT: &str = "
 QUEUED: of this account, in its own queue, in the hands of workers or waiting in the database.
 OWN QUEUE: of these, in the queue that it has to itself; - where it shares the lane's, or where these
 settings name no database, which lists such queues. AT BROKER: of all accounts. P50/P99: from being
-queued until a carrier had taken it, of the last minute's.
+queued until a carrier had taken a message, in the last minute.
 ";
 
 /// The text in the place of what a terminal showed before; elsewhere below it.
@@ -122,7 +122,7 @@ fn took(latency: &LatencyView) -> String {
     format!("{}/{} ms", millis(latency.p50_ms), millis(latency.p99_ms))
 }
 
-/// What is longer than this is only known to be at most a minute, or more.
+/// Beyond this, durations are counted too coarsely to tell one from another.
 const COUNTED_EXACTLY_MS: f64 = 10_000.0;
 
 fn millis(took: f64) -> String {

@@ -43,11 +43,11 @@ async fn a_backlog_is_delivered_once_and_uses_the_whole_ceiling() {
     assert!(flow.dispatched >= 4 * CEILING, "{flow:?}");
     // The workers together may have some windows' jobs more in hand than before.
     let in_hand = 4 * CEILING;
-    let most = flow.dispatched + flow.sheds + in_hand;
-    assert!(flow.deliveries <= most, "{flow:?}");
     // What a worker decides without Redis, on a machine that is very busy, is not in its counter, and
     // its windows are its own.
     let by_redis = fallbacks == 0;
+    let most = flow.dispatched + in_hand;
+    assert!(!by_redis || flow.deliveries <= most, "{flow:?}");
     assert!(!by_redis || flow.sheds * 20 <= flow.dispatched, "{flow:?}");
     assert!(!by_redis || whole.len() >= 4, "{windows:?}");
     assert!(!by_redis || used * 100 >= room * 95, "{windows:?}");
