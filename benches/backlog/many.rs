@@ -20,12 +20,12 @@ use crate::support::worker::Cluster;
 const HOT: usize = 50;
 /// Of each account: so that what all of them may send is less than two processors can.
 const BUDGET: u32 = 25;
+/// What that leaves the marketing lane.
+const CEILING: f64 = 20.0;
 /// Queues made beforehand, where so many campaigns are expected at one time.
 const SPARE: usize = 64;
 /// Queues made beforehand by default: `hot.spare`.
 const BY_DEFAULT: usize = 2;
-/// What that leaves the marketing lane.
-const CEILING: f64 = 20.0;
 const QUIET: usize = 1_000;
 /// Jobs of all quiet accounts together, per second.
 const RATE: u32 = 100;

@@ -41,6 +41,12 @@ impl Lengths {
     pub fn of(&self, own: &Listed) -> u64 {
         self.own.get(&own.queue.number).copied().unwrap_or(0)
     }
+
+    /// Whether messages lie in an account's own queue and nobody consumes from it.
+    #[must_use]
+    pub fn is_deserted(&self, own: &Listed) -> bool {
+        self.deserted.contains(&own.queue.number)
+    }
 }
 
 /// Who knows the lengths of the queues.

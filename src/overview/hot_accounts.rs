@@ -145,22 +145,13 @@ struct Known<'a> {
 impl Known<'_> {
     /// Why nothing is taken from the queue, as far as that is known.
     fn stays(&self) -> Option<Stays> {
-        let Listed {
-            queue,
-            state,
-            paused,
-        } = self.own;
-        let deserted = self.lengths.map(|lengths| &lengths.deserted);
-        // Workers have left one that is closing, and publish anew what is left in it.
-        let is_consumed = *state == State::Closing
-            || deserted.is_none_or(|numbers| !numbers.contains(&queue.number));
-        if *paused {
-            Some(Stays::Paused)
-        } else if !is_consumed {
-            Some(Stays::Deserted)
-        } else {
-            None
+        if self.own.paused {
+            return Some(Stays::Paused);
         }
+        // Workers have left one that is closing, and publish anew what is left in it.
+        let is_left = self.own.state == State::Closing;
+        let deserted = self.lengths.is_some_and(|it| it.is_deserted(self.own));
+        (deserted && !is_left).then_some(Stays::Deserted)
     }
 
     fn view(&self) -> HotAccountView {
